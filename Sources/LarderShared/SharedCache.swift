@@ -193,6 +193,26 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) -> ValueGenerator<Key, Value?> { generator(policy, acceptsAbsence: true, generate) }
 
+    /// Returns a callable value whose calls for single keys become calls for many, on one node for all.
+    ///
+    /// The keys that no node has and that are asked for within a short time are loaded by one call of `load`.
+    ///
+    /// - Parameters:
+    ///   - policy: The treatment of expired values; refreshes are gathered too.
+    ///   - window: The time from the first key to the call of `load`.
+    ///   - limit: The number of keys with which `load` is called at once.
+    ///   - load: Gets keys, each once. Keys that it returns nothing for have no value.
+    public func batching(
+        _ policy: GenerationPolicy = .init(), window: Duration = .milliseconds(2), limit: Int = 100,
+        _ load: @escaping @Sendable ([Key]) async throws -> [Key: Generated<Value>]
+    ) -> ValueGenerator<Key, Value?> {
+        let (batch, name) = (local.batchLoader(window: window, limit: limit, load), name)
+        return generator(policy) { key, _ in
+            try batch.check(name)
+            return try await batch.value(key) ?? .none(for: .seconds(0))
+        }
+    }
+
     private func generator(
         _ policy: GenerationPolicy, acceptsAbsence: Bool,
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>

@@ -453,6 +453,28 @@ struct SharedCacheTests {
         #expect(try await a.inTier("a") == "b")
     }
 
+    @Test func `calls for single keys become one call of one node`() async throws {
+        let tier = MemorySharedTier()
+        let (a, b) = (try await TestNode(tier), try await TestNode(MemorySharedTier(joining: tier)))
+        let calls = Counter()
+        let values = [a, b].map { node in
+            node.shared.batching(limit: 3) { keys in
+                calls.increment()
+                return Dictionary(uniqueKeysWithValues: keys.map { ($0, .value("\($0) loaded", tags: ["red"])) })
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for key in ["a", "b", "c"] { group.addTask { _ = try await values[0](key) } }
+            try await group.waitForAll()
+        }
+        for value in values {
+            for key in ["a", "b", "c"] { #expect(try await value(key) == "\(key) loaded") }
+        }
+        #expect(calls.value == 1)
+        try await b.shared.removeAll(tagged: "red")
+        #expect(try await a.inTier("b") == nil)
+    }
+
     @Test func `calls of the tier and loads that take long are told`() async throws {
         let (store, traces) = (try TemporaryStore(), Locked<[CacheTrace]>([]))
         let manager = try store.manager { configuration in

@@ -196,6 +196,12 @@ enum CacheSnippets {
         let quick = try await bounded(1)
         guard quick == "title 1" else { throw Surprise() }
 
+        let gathered = titles.batching(window: .milliseconds(2), limit: 100) { ids in
+            Dictionary(uniqueKeysWithValues: ids.map { ($0, .value("title \($0)")) })
+        }
+        let first = try await gathered(1)
+        guard first == "title 1" else { throw Surprise() }
+
         guard title == entry.value, one == "title 1", found.count == 3 else { throw Surprise() }
         guard headline == "title 9", missing == nil, current == title else { throw Surprise() }
     }

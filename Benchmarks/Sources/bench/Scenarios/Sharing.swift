@@ -36,6 +36,18 @@ var sharingScenarios: [Scenario] {
                 },
             ]),
         Scenario(
+            "callers-batched", unit: "us",
+            [
+                Variant("10,000 keys, in calls of 100") {
+                    key += callers
+                    return gathering(store.value, callers, from: key, isBatched: true)
+                },
+                Variant("10,000 keys, one by one") {
+                    key += callers
+                    return gathering(store.value, callers, from: key, isBatched: false)
+                },
+            ]),
+        Scenario(
             "write-observed", target: 1.05,
             [
                 Variant("observed") { writing(store.value, isObserved: true) },
@@ -67,6 +79,44 @@ private func callingAtOnce(_ store: RecordStore, _ count: Int, _ key: (Int) -> I
             }
         }
         countdown.wait()
+    }
+}
+
+/// Microseconds until all tasks have a key each, from an origin that takes 50 µs for a call.
+private func gathering(_ store: RecordStore, _ count: Int, from first: Int, isBatched: Bool) -> Double {
+    let (cache, origin, countdown) = (store.cache, Origin(), Countdown(count))
+    let gathered = cache.batching { keys in
+        await origin.call()
+        return Dictionary(uniqueKeysWithValues: keys.map { ($0, .value(Record($0))) })
+    }
+    return nanoseconds(per: 1000) {
+        for key in first..<first + count {
+            Task {
+                do {
+                    if isBatched {
+                        consume(try await gathered(key))
+                    } else {
+                        consume(
+                            try await cache.value(forKey: key) { key in
+                                await origin.call()
+                                return Record(key)
+                            })
+                    }
+                } catch {
+                    preconditionFailure("\(error)")
+                }
+                countdown.step()
+            }
+        }
+        countdown.wait()
+    }
+}
+
+/// What takes 50 µs for a call, and answers one after the other.
+private actor Origin {
+    func call() {
+        let end = ContinuousClock.now + .microseconds(50)
+        while ContinuousClock.now < end {}
     }
 }
 
