@@ -208,6 +208,8 @@ extension AgeRule {
         switch self {
         case .unlimited: ["kind": "unlimited"]
         case .sinceWrite(let age): ["kind": "sinceWrite", "milliseconds": age]
+        case .jittered(let age, let thousandths):
+            ["kind": "jittered", "milliseconds": age, "share": Double(thousandths) / 1000]
         case .sinceAccess(let age): ["kind": "sinceAccess", "milliseconds": age]
         case .until(let end): ["kind": "until", "moment": Text.moment(end)]
         }
@@ -218,6 +220,7 @@ extension AgeRule {
         switch self {
         case .unlimited: "unlimited"
         case .sinceWrite(let age): Text.duration(age)
+        case .jittered(let age, let thousandths): Text.duration(age) + ", up to \(Double(thousandths) / 10) % earlier"
         case .sinceAccess(let age): Text.duration(age) + " since access"
         case .until(let end): "until " + Text.moment(end)
         }

@@ -353,6 +353,7 @@ extension SharedCache {
             return
         }
         try node.requireOpen()
+        let maxAge = node.drawn(maxAge)
         var attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
         let stored = try local.storedKey(of: key)
         attributes.payload = try local.encoded(value, of: stored)

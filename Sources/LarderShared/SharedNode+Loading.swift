@@ -272,6 +272,7 @@ extension SharedNode {
     /// Returns a result with its encoded value, which is encoded once for the tier and for this node.
     private func encoded(_ result: Generated<Value>, _ key: StoredKey) -> Generated<Value> {
         guard case .value(let value, var attributes) = result.outcome else { return result }
+        attributes.maxAge = drawn(attributes.maxAge)
         // The load reports it if it fails again.
         do throws(CacheError) {
             attributes.payload = try cache.encoded(value, of: key)
@@ -336,6 +337,11 @@ extension SharedNode {
         entry.payload.count + (entry.extendedData?.count ?? 0) > options.entryLimit
     }
 
+    /// Returns an age of which the jitter was drawn, so that the tier and this node have the same end; else the age.
+    func drawn(_ age: MaxAge?) -> MaxAge? {
+        if case .jittered = (age ?? cache.maxAge).rule { (age ?? cache.maxAge).drawn } else { age }
+    }
+
     /// Returns what is left of an age, or of that of the cache; nil if it never ends.
     private func left(of age: MaxAge?) throws(CacheError) -> Duration? {
         let rule = (age ?? cache.maxAge).rule
@@ -346,7 +352,7 @@ extension SharedNode {
                     + " since the write.")
         }
         let now = cache.now
-        let end = rule.end(writtenAt: now, accessedAt: now)
+        let end = rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
         return end == .max ? nil : .milliseconds(end.subtractingSaturated(now))
     }
 
@@ -356,8 +362,8 @@ extension SharedNode {
         guard let limit = options.localMaxAge else { return age }
         let now = cache.now
         let bound = MaxAge.seconds(limit / .seconds(1))
-        return bound.rule.end(writtenAt: now, accessedAt: now) < age.rule.end(writtenAt: now, accessedAt: now)
-            ? bound : age
+        func end(_ age: MaxAge) -> Int64 { age.rule.end(writtenAt: now, accessedAt: now, revision: 0) }
+        return end(bound) < end(age) ? bound : age
     }
 
     private func local(_ result: Generated<Value>) -> Generated<Value> {

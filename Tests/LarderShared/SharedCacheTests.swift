@@ -453,6 +453,21 @@ struct SharedCacheTests {
         #expect(try await a.inTier("a") == "b")
     }
 
+    @Test func `an entry with jitter ends at one moment in the tier and on its nodes`() async throws {
+        let tier = MemorySharedTier()
+        let node = try await TestNode(tier, maxAge: .hours(1).jittered(0.5))
+        try await node.shared.setValue("set", forKey: "a")
+        _ = try await node.shared.value(forKey: "b") { _ in "loaded" }
+        let now = node.store.clock.now
+        for key in ["a", "b"] {
+            let end = try #require(try await node.cache.entry(forKey: key)?.metadata.expiresAt)
+            let found = try await tier.fetch(Data("t\(key)".utf8), in: SharedSpace("texts/1/cbor"), lease: nil)
+            guard case .entry(let entry) = found else { throw CancellationError() }
+            #expect(entry.age.map { abs($0 / .seconds(1) - end.timeIntervalSince(now)) < 60 } == true)
+            #expect((1740...3600).contains(end.timeIntervalSince(now)))
+        }
+    }
+
     @Test func `calls for single keys become one call of one node`() async throws {
         let tier = MemorySharedTier()
         let (a, b) = (try await TestNode(tier), try await TestNode(MemorySharedTier(joining: tier)))

@@ -464,7 +464,7 @@ extension Cache {
                 made.change = change(key, stored, .renew(header, at: now), by: .load(load))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
-                made.absence = age.rule.end(writtenAt: now, accessedAt: now)
+                made.absence = age.rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
                 if row.header == nil { continue }
                 let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), row.hash)
                 made.change = Change(.remove([stored]), by: .load(load), if: claim, in: copies) {

@@ -109,7 +109,7 @@ extension MemoryCache {
     func newEnd() -> Int64? {
         if rule.isUnlimited { return nil }
         let now = now()
-        return rule.end(writtenAt: now, accessedAt: now)
+        return rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
     }
 
     /// Returns a value whose age counts.
@@ -133,8 +133,8 @@ extension MemoryCache {
     public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0, maxAge: MaxAge?) {
         guard let value, let maxAge else { return setValue(value, forKey: key, cost: cost) }
         let now = moment()
-        let rule = maxAge.isNumber ? maxAge.rule : .sinceWrite(0)
-        let end = rule.end(writtenAt: now, accessedAt: now)
+        let rule = maxAge.isNumber ? maxAge.rule.drawn : .sinceWrite(0)
+        let end = rule.end(writtenAt: now, accessedAt: now, revision: 0)
         if end < now {
             removeValue(forKey: key)
         } else {

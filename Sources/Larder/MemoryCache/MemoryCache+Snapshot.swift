@@ -19,7 +19,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         var bytes = try coder.start(of: url)
         let age: Int64? =
             switch rule {
-            case .sinceWrite(let age), .sinceAccess(let age): age
+            case .sinceWrite(let age), .sinceAccess(let age), .jittered(let age, _): age
             case .unlimited, .until: nil
             }
         let items = listed { state, index in
@@ -86,7 +86,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
         if item.own != nil { hasOwnAges.store(true, ordering: .relaxed) }
         let now = now()
         let start = Swift.min(item.start ?? now, now)
-        let end = item.own?.end ?? (rule.isUnlimited ? nil : rule.end(writtenAt: start, accessedAt: start))
+        let end =
+            item.own?.end ?? (rule.isUnlimited ? nil : rule.drawn.end(writtenAt: start, accessedAt: start, revision: 0))
         if let end, now > end { return false }
         let cost = BoundedTable<Key, Value>.clamped(item.cost)
         let bytes =

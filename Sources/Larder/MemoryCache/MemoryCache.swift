@@ -103,7 +103,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         (table.usualAge, age) =
             switch rule {
             case .unlimited, .until: (0, 0)
-            case .sinceWrite(let age): (0 - age, age)
+            case .sinceWrite(let age), .jittered(let age, _): (0 - age, age)
             case .sinceAccess(let age): (age, age)
             }
         state = Mutex(table)

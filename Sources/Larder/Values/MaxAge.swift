@@ -104,9 +104,32 @@ public struct MaxAge: Hashable, Sendable {
     /// This age, counted from the last access instead of the last write: each read restarts it.
     public var sinceLastAccess: MaxAge {
         // Without an age there is nothing to restart, so equal rules are equal values.
-        guard case .sinceWrite(let age) = rule, age > 0 else { return self }
-        return MaxAge(rule: .sinceAccess(age))
+        switch rule {
+        case .sinceWrite(let age) where age > 0, .jittered(let age, _): MaxAge(rule: .sinceAccess(age))
+        default: self
+        }
     }
+
+    /// This age, but each entry ends up to a share of it earlier, so that entries of one moment do not expire at one moment.
+    ///
+    /// By the age of a cache, the end of an entry follows from its age and its revision: each process finds the same one, and nothing
+    /// more is stored. An age of one entry is drawn when it is written. An age since the last access and one until a date have no jitter.
+    ///
+    /// - Parameter share: The share, from 0 to 1, to the thousandth.
+    /// - Returns: The age.
+    public func jittered(_ share: Double) -> MaxAge {
+        let thousandths = share > 0 ? Int64((min(share, 1) * 1000).rounded()) : 0
+        return switch rule {
+        // The two numbers are stored as one.
+        case .sinceWrite(let age) where age > 0 && age < 1 << 52 && thousandths > 0:
+            MaxAge(rule: .jittered(age, thousandths: thousandths))
+        case .jittered(let age, _): MaxAge(age: age).jittered(share)
+        default: self
+        }
+    }
+
+    /// An age without jitter, of which that was drawn.
+    package var drawn: MaxAge { MaxAge(rule: rule.drawn, isNumber: isNumber) }
 
     /// Throws if the age was created from not-a-number.
     func requireNumber(_ owner: @autoclosure () -> String) throws(CacheError) {
@@ -124,6 +147,8 @@ extension MaxAge: CustomStringConvertible {
         return switch rule {
         case .unlimited: "unlimited"
         case .sinceWrite(let age): Self.text(age)
+        case .jittered(let age, let thousandths):
+            Self.text(age) + ", up to \(thousandths / 10)\(Self.fraction(thousandths % 10 * 100)) % earlier"
         case .sinceAccess(let age): Self.text(age) + " since the last access"
         case .until(let end): "until " + Self.moment(end)
         }

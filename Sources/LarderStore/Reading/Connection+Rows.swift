@@ -194,7 +194,14 @@ extension Connection {
             count.totals = Totals(count: row.int64(0), size: row.int64(1))
             if let end = row.number(2) { count.note(end: end) }
             guard let written = row.number(3), let accessed = slides ? row.number(4) : written else { return }
-            count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed))
+            // That of no revision is the latest one.
+            if case .jittered = cache.rule { return }
+            count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed, revision: 0))
+        }
+        if case .jittered = cache.rule {
+            for end in try list(.agesOfRows, cache.id, row: { $0.header(.integer(0), by: cache.rule).end }) {
+                count.note(end: end)
+            }
         }
         for var header in try list(.otherRows, cache.id, row: { $0.header(.integer(0), by: cache.rule) }) {
             count.totals += Totals(count: 1, size: header.size)
@@ -274,7 +281,8 @@ extension Statement {
             guard Int64(bitPattern: Checksum.of(bytes)) == checksum else { return nil }
             return PlainRow(
                 payload: Data(bytes), id: int64(0), revision: int64(1), writtenAt: writtenAt,
-                end: expiresAt ?? cache.rule.end(writtenAt: writtenAt, accessedAt: writtenAt))
+                end: expiresAt
+                    ?? cache.rule.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: int64(1)))
         }
     }
 

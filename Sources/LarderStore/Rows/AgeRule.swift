@@ -10,13 +10,19 @@ package enum AgeRule: Hashable, Sendable {
     case sinceAccess(Int64)
     /// Until a moment, whenever the entry was written.
     case until(Int64)
+    /// As since the write, but up to so many thousandths of the age earlier, by the revision of the entry.
+    case jittered(Int64, thousandths: Int64)
 
     /// Returns the last moment at which an entry is served; `.max` if it never expires, a moment before the
     /// write if its age is 0 or less.
-    package func end(writtenAt: Int64, accessedAt: Int64) -> Int64 {
+    ///
+    /// - Parameter revision: The revision, so that each process finds the same end; 0 if there is none yet, for the latest one.
+    package func end(writtenAt: Int64, accessedAt: Int64, revision: Int64) -> Int64 {
         switch self {
         case .unlimited: .max
         case .sinceWrite(let age): Self.end(writtenAt, age)
+        case .jittered(let age, let thousandths):
+            Self.end(writtenAt, age - Self.jitter(age, thousandths, Self.share(of: UInt64(bitPattern: revision))))
         case .sinceAccess(let age): Self.end(max(writtenAt, accessedAt), age)
         case .until(let end): end
         }
@@ -29,8 +35,27 @@ package enum AgeRule: Hashable, Sendable {
     package var isOverAtOnce: Bool {
         switch self {
         case .unlimited, .until: false
-        case .sinceWrite(let age), .sinceAccess(let age): age <= 0
+        case .sinceWrite(let age), .sinceAccess(let age), .jittered(let age, _): age <= 0
         }
+    }
+
+    /// The rule of one entry, whose jitter is drawn at random: for what stores its end, or has no revision.
+    package var drawn: AgeRule {
+        guard case .jittered(let age, let thousandths) = self else { return self }
+        return .sinceWrite(age - Self.jitter(age, thousandths, .random(in: 0..<1)))
+    }
+
+    /// The time by which an entry ends earlier; at least a millisecond of its age is left.
+    private static func jitter(_ age: Int64, _ thousandths: Int64, _ share: Double) -> Int64 {
+        min(max(0, age - 1), Int64(Double(max(0, age)) * Double(thousandths) / 1000 * share))
+    }
+
+    /// Spreads numbers that follow each other between 0 and 1; 0 stays.
+    private static func share(of number: UInt64) -> Double {
+        var mixed = number &* 0x9E37_79B9_7F4A_7C15
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Double((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53
     }
 
     /// The milliseconds by which each access moves the end; nil if none does.
@@ -50,6 +75,7 @@ package enum AgeRule: Hashable, Sendable {
         case .sinceWrite(let age): (1, age)
         case .sinceAccess(let age): (2, age)
         case .until(let end): (3, end)
+        case .jittered(let age, let thousandths): (4, age << 10 | thousandths)
         }
     }
 
@@ -59,6 +85,7 @@ package enum AgeRule: Hashable, Sendable {
             case 1: .sinceWrite(milliseconds)
             case 2: .sinceAccess(milliseconds)
             case 3: .until(milliseconds)
+            case 4: .jittered(milliseconds >> 10, thousandths: min(milliseconds & 1023, 1000))
             default: .unlimited
             }
     }

@@ -28,7 +28,7 @@ package struct EntryHeader: Sendable {
         (self.expiresAt, self.payloadSize, self.file, self.meta) = (expiresAt, payloadSize, file, meta)
         accessedAt = writtenAt
         let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-        end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+        end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: revision)
         slidingAge = rule.slidingAge
     }
 
@@ -37,7 +37,8 @@ package struct EntryHeader: Sendable {
     package mutating func note(accessAt moment: Int64) {
         accessedAt = max(accessedAt, moment)
         guard let slidingAge else { return }
-        end = max(end, AgeRule.sinceAccess(slidingAge).end(writtenAt: writtenAt, accessedAt: moment))
+        let rule = AgeRule.sinceAccess(slidingAge)
+        end = max(end, rule.end(writtenAt: writtenAt, accessedAt: moment, revision: revision))
     }
 
     /// Returns the own end of the entry if it is written again: an age restarts, and a fixed end stays.
@@ -79,7 +80,8 @@ package struct RowSummary: Sendable {
     /// The summary of a row with this rule, its own or that of its cache.
     init(id: Int64, revision: Int64, _ rule: AgeRule, writtenAt: Int64, accessedAt: Int64) {
         self.init(
-            id: id, revision: revision, end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt),
+            id: id, revision: revision,
+            end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt, revision: revision),
             slidingAge: rule.slidingAge, writtenAt: writtenAt)
     }
 

@@ -21,9 +21,9 @@ package struct RowMeta: Hashable, Sendable {
         switch rule {
         case .sinceAccess: return nil
         case .until: hasFixedEnd = true
-        case .unlimited, .sinceWrite: break
+        case .unlimited, .sinceWrite, .jittered: break
         }
-        return rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+        return rule.drawn.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: 0)
     }
 
     var isEmpty: Bool {
