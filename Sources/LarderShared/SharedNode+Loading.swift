@@ -352,7 +352,7 @@ extension SharedNode {
                     + " since the write.")
         }
         let now = cache.now
-        let end = rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
+        let end = rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
         return end == .max ? nil : .milliseconds(end.subtractingSaturated(now))
     }
 
@@ -362,7 +362,7 @@ extension SharedNode {
         guard let limit = options.localMaxAge else { return age }
         let now = cache.now
         let bound = MaxAge.seconds(limit / .seconds(1))
-        func end(_ age: MaxAge) -> Int64 { age.rule.end(writtenAt: now, accessedAt: now, revision: 0) }
+        func end(_ age: MaxAge) -> Int64 { age.rule.end(writtenAt: now, accessedAt: now, id: 0) }
         return end(bound) < end(age) ? bound : age
     }
 

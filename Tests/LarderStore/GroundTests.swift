@@ -23,7 +23,7 @@ struct GroundTests {
 
     @Test func `an entry as old as its age is served, an older one is not`() {
         func isExpired(_ rule: AgeRule, written: Int64 = 100, accessed: Int64 = 100, _ now: Int64) -> Bool {
-            now > rule.end(writtenAt: written, accessedAt: accessed, revision: 1)
+            now > rule.end(writtenAt: written, accessedAt: accessed, id: 1)
         }
         #expect(!isExpired(.unlimited, .max))
         #expect(!isExpired(.sinceWrite(10), 110) && isExpired(.sinceWrite(10), 111))

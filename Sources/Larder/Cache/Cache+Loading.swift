@@ -461,10 +461,11 @@ extension Cache {
                             + " an old value. Return it only if the closure got an entry.")
                 }
                 made.entries[row.place] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
-                made.change = change(key, stored, .renew(header, at: now), by: .load(load))
+                let claim = LoadClaim(loads: loads, keys: [stored], load: load)
+                made.change = change(key, stored, .renew(header, at: now), by: .load(load), if: claim)
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
-                made.absence = age.rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
+                made.absence = age.rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
                 if row.header == nil { continue }
                 let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), row.hash)
                 made.change = Change(.remove([stored]), by: .load(load), if: claim, in: copies) {

@@ -482,11 +482,11 @@ extension Cache {
 
     /// The change of attributes of an entry.
     func change(
-        _ key: Key, _ stored: StoredKey, _ change: AttributeChange, by origin: Change.Origin = .program
+        _ key: Key, _ stored: StoredKey, _ change: AttributeChange, by origin: Change.Origin = .program,
+        if condition: (any ChangeCondition)? = nil
     ) -> Change {
         let (copies, hash) = (core.copies, copies.seed.hash(key))
-        return Change(.attributes(stored, change, at: rows.store.time.now()), by: origin, in: copies) {
-            copies.changed(key, hash: hash, $0, &$1)
-        }
+        let work = Change.Work.attributes(stored, change, at: rows.store.time.now())
+        return Change(work, by: origin, if: condition, in: copies) { copies.changed(key, hash: hash, $0, &$1) }
     }
 }

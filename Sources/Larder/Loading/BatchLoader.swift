@@ -105,10 +105,7 @@ package final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Send
         case .cancelled: waiter.continuation.resume(throwing: CancellationError())
         case .begin(let begun): run(begun)
         case .wake:
-            let wakeup = timekeeper.wakeBriefly(window) { [weak self] in
-                self?.endWindow()
-                return nil
-            }
+            let wakeup = timekeeper.wake(window) { [weak self] in self?.endWindow() }
             let isLate = state.withLock { state in
                 if state.window.isEmpty || wakeup.isOver { return true }
                 state.wakeup = wakeup

@@ -37,8 +37,9 @@ struct LoadPatience: Sendable {
         let soft = limits.soft.map { time in
             timekeeper.wakeBriefly(time) { [limits] in
                 limits.isLate.store(true, ordering: .relaxed)
-                loads.leaveRunning((own.map { [$0] } ?? []) + others, limits.failed)
-                return nil
+                if let own { loads.leaveRunning(own, limits.failed) }
+                // Whether one of another call goes on is the matter of that call.
+                return { for ticket in others { loads.leave(ticket) } }
             }
         }
         // A load that the call has begun is ended for all its callers.

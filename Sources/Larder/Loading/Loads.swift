@@ -184,11 +184,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     func run(_ ticket: Ticket, within limits: LoadLimits? = nil, _ work: @escaping @Sendable () async -> Void) {
         let task = LoadChain.entering(ticket.load) { Task { await work() } }
         let deadline = limits.flatMap { limits in
-            limits.hard.map { limits.timekeeper.wakeBriefly($0) { self.expire(ticket.load, limits.timeout) } }
+            limits.hard.map { limits.timekeeper.wake($0) { self.expire(ticket.load, limits.timeout()) } }
         }
         let (isLeft, isDone) = change { state in
             guard let load = state.loads[ticket.load] else { return (true, true) }
-            if load.result != nil { return (false, true) }
+            // Its time may be so short that it was ended in the meantime.
+            if load.result != nil { return (load.early == nil, true) }
             (load.task, load.deadline) = (task, deadline)
             return (false, false)
         }
@@ -197,10 +198,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     }
 
     /// Ends a load that takes too long: its callers get an error, and it stands at no key.
-    ///
-    /// - Returns: What is left to do, which may run code of the program.
-    private func expire(_ number: Int, _ error: @escaping @Sendable () -> any Error) -> (@Sendable () -> Void)? {
-        let error = error()
+    private func expire(_ number: Int, _ error: any Error) {
         let ending = change { state -> Ending in
             guard let load = state.loads[number], load.result == nil, !load.isClaimed else { return Ending() }
             state.keep(at: load.keys) { $0 != number }
@@ -208,11 +206,10 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
             if load.callers.isEmpty { state.loads[number] = nil }
             return Ending(load, failure: error)
         }
+        // Before the callers go on, so that it stores nothing elsewhere.
+        ending.task?.cancel()
         for wake in ending.wakers { wake() }
-        return {
-            ending.task?.cancel()
-            ending.reportFailure()
-        }
+        ending.reportFailure()
     }
 
     /// Waits until a load has its result, or this task is cancelled.
@@ -282,18 +279,16 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         for wake in ending.wakers { wake() }
     }
 
-    /// Leaves loads that have no result yet, and lets them go on without callers.
-    func leaveRunning(_ tickets: [Ticket], _ failed: @escaping @Sendable (any Error) -> Void) {
-        let wakers = change { state in
-            tickets.compactMap { ticket -> (@Sendable () -> Void)? in
-                guard let load = state.loads[ticket.load], load.result == nil,
-                    load.callers.remove(ticket.caller) != nil
-                else { return nil }
-                load.failed = failed
-                return load.wakers.removeValue(forKey: ticket.caller)
-            }
+    /// Leaves a load that has no result yet, and lets it go on without callers.
+    func leaveRunning(_ ticket: Ticket, _ failed: @escaping @Sendable (any Error) -> Void) {
+        let wake = change { state -> (@Sendable () -> Void)? in
+            guard let load = state.loads[ticket.load], load.result == nil,
+                load.callers.remove(ticket.caller) != nil
+            else { return nil }
+            load.failed = failed
+            return load.wakers.removeValue(forKey: ticket.caller)
         }
-        for wake in wakers { wake() }
+        wake?()
     }
 
     /// Gives the callers of a load their result before it is stored, unless so much waits for that already that the store does not keep up.
@@ -522,7 +517,7 @@ extension Loads {
         do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false, at: nil) } catch { return }
         for ticket in tickets.others { leave(ticket) }
         guard let own = tickets.own else { return }
-        leaveRunning([own], failed)
+        leaveRunning(own, failed)
         run(own, within: limits) { await lead(own) }
     }
 }

@@ -132,7 +132,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     private func loaded(_ key: Key, hasOld: Bool) async throws -> Value? {
         let limits = limits(of: key, hasOld: hasOld)
         let entry = try await cache.loadedEntry(key, acceptsAbsence: acceptsAbsence, within: limits, generate)
-        guard let limits, limits.isLate.load(ordering: .relaxed) else { return entry?.value }
+        guard entry == nil, let limits, limits.isLate.load(ordering: .relaxed) else { return entry?.value }
         if let value = await staleValue(key, for: policy.staleWhenLate) { return value }
         // It was removed in the meantime.
         return try await loaded(key, hasOld: false)

@@ -109,7 +109,7 @@ extension MemoryCache {
     func newEnd() -> Int64? {
         if rule.isUnlimited { return nil }
         let now = now()
-        return rule.drawn.end(writtenAt: now, accessedAt: now, revision: 0)
+        return rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
     }
 
     /// Returns a value whose age counts.
@@ -134,7 +134,7 @@ extension MemoryCache {
         guard let value, let maxAge else { return setValue(value, forKey: key, cost: cost) }
         let now = moment()
         let rule = maxAge.isNumber ? maxAge.rule.drawn : .sinceWrite(0)
-        let end = rule.end(writtenAt: now, accessedAt: now, revision: 0)
+        let end = rule.end(writtenAt: now, accessedAt: now, id: 0)
         if end < now {
             removeValue(forKey: key)
         } else {

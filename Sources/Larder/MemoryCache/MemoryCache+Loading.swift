@@ -60,7 +60,7 @@ extension MemoryCache {
         let loaded: [Value?] = try await loads.load([key], needsValue: true, within: limits) {
             await self.lead($0, key, generate)
         }
-        guard let limits, limits.isLate.load(ordering: .relaxed) else { return try one(loaded) }
+        guard loaded[0] == nil, let limits, limits.isLate.load(ordering: .relaxed) else { return try one(loaded) }
         if let value = stale(key, for: policy.staleWhenLate) { return value }
         // It was removed in the meantime.
         return try await loadedValue(key, policy, hasOld: false, generate)

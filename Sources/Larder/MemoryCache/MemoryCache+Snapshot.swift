@@ -87,7 +87,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let now = now()
         let start = Swift.min(item.start ?? now, now)
         let end =
-            item.own?.end ?? (rule.isUnlimited ? nil : rule.drawn.end(writtenAt: start, accessedAt: start, revision: 0))
+            item.own?.end ?? (rule.isUnlimited ? nil : rule.drawn.end(writtenAt: start, accessedAt: start, id: 0))
         if let end, now > end { return false }
         let cost = BoundedTable<Key, Value>.clamped(item.cost)
         let bytes =

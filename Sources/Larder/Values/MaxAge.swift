@@ -112,8 +112,8 @@ public struct MaxAge: Hashable, Sendable {
 
     /// This age, but each entry ends up to a share of it earlier, so that entries of one moment do not expire at one moment.
     ///
-    /// By the age of a cache, the end of an entry follows from its age and its revision: each process finds the same one, and nothing
-    /// more is stored. An age of one entry is drawn when it is written. An age since the last access and one until a date have no jitter.
+    /// By the age of a cache, the end of an entry follows from its row and the moment of its write: each process finds the same one, and
+    /// nothing more is stored. An age of one entry is drawn when it is written. An age since the last access and one until a date have no jitter.
     ///
     /// - Parameter share: The share, from 0 to 1, to the thousandth.
     /// - Returns: The age.

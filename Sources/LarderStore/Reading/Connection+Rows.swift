@@ -194,14 +194,14 @@ extension Connection {
             count.totals = Totals(count: row.int64(0), size: row.int64(1))
             if let end = row.number(2) { count.note(end: end) }
             guard let written = row.number(3), let accessed = slides ? row.number(4) : written else { return }
-            // That of no revision is the latest one.
+            // That of no id is the latest one.
             if case .jittered = cache.rule { return }
-            count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed, revision: 0))
+            count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed, id: 0))
         }
         if case .jittered = cache.rule {
-            for end in try list(.agesOfRows, cache.id, row: { $0.header(.integer(0), by: cache.rule).end }) {
-                count.note(end: end)
-            }
+            // Those that an access moves are counted below.
+            let headers = try list(.agesOfRows, cache.id, row: { $0.header(.integer(0), by: cache.rule) })
+            for header in headers where header.slidingAge == nil { count.note(end: header.end) }
         }
         for var header in try list(.otherRows, cache.id, row: { $0.header(.integer(0), by: cache.rule) }) {
             count.totals += Totals(count: 1, size: header.size)
@@ -282,7 +282,7 @@ extension Statement {
             return PlainRow(
                 payload: Data(bytes), id: int64(0), revision: int64(1), writtenAt: writtenAt,
                 end: expiresAt
-                    ?? cache.rule.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: int64(1)))
+                    ?? cache.rule.end(writtenAt: writtenAt, accessedAt: writtenAt, id: int64(0)))
         }
     }
 

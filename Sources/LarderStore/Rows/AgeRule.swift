@@ -10,19 +10,19 @@ package enum AgeRule: Hashable, Sendable {
     case sinceAccess(Int64)
     /// Until a moment, whenever the entry was written.
     case until(Int64)
-    /// As since the write, but up to so many thousandths of the age earlier, by the revision of the entry.
+    /// As since the write, but up to so many thousandths of the age earlier, by the id of the row and the moment.
     case jittered(Int64, thousandths: Int64)
 
     /// Returns the last moment at which an entry is served; `.max` if it never expires, a moment before the
     /// write if its age is 0 or less.
     ///
-    /// - Parameter revision: The revision, so that each process finds the same end; 0 if there is none yet, for the latest one.
-    package func end(writtenAt: Int64, accessedAt: Int64, revision: Int64) -> Int64 {
+    /// - Parameter id: The id of the row, so that each process finds the same end; 0 if there is none yet, for the latest one.
+    package func end(writtenAt: Int64, accessedAt: Int64, id: Int64) -> Int64 {
         switch self {
         case .unlimited: .max
         case .sinceWrite(let age): Self.end(writtenAt, age)
         case .jittered(let age, let thousandths):
-            Self.end(writtenAt, age - Self.jitter(age, thousandths, Self.share(of: UInt64(bitPattern: revision))))
+            Self.end(writtenAt, age - Self.jitter(age, thousandths, id == 0 ? 0 : Self.share(of: id, writtenAt)))
         case .sinceAccess(let age): Self.end(max(writtenAt, accessedAt), age)
         case .until(let end): end
         }
@@ -50,9 +50,9 @@ package enum AgeRule: Hashable, Sendable {
         min(max(0, age - 1), Int64(Double(max(0, age)) * Double(thousandths) / 1000 * share))
     }
 
-    /// Spreads numbers that follow each other between 0 and 1; 0 stays.
-    private static func share(of number: UInt64) -> Double {
-        var mixed = number &* 0x9E37_79B9_7F4A_7C15
+    /// Spreads numbers that follow each other between 0 and 1.
+    private static func share(of id: Int64, _ moment: Int64) -> Double {
+        var mixed = (UInt64(bitPattern: id) ^ (UInt64(bitPattern: moment) << 24)) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         return Double((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53

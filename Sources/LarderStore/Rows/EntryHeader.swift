@@ -28,7 +28,7 @@ package struct EntryHeader: Sendable {
         (self.expiresAt, self.payloadSize, self.file, self.meta) = (expiresAt, payloadSize, file, meta)
         accessedAt = writtenAt
         let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-        end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: revision)
+        end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt, id: id)
         slidingAge = rule.slidingAge
     }
 
@@ -38,7 +38,7 @@ package struct EntryHeader: Sendable {
         accessedAt = max(accessedAt, moment)
         guard let slidingAge else { return }
         let rule = AgeRule.sinceAccess(slidingAge)
-        end = max(end, rule.end(writtenAt: writtenAt, accessedAt: moment, revision: revision))
+        end = max(end, rule.end(writtenAt: writtenAt, accessedAt: moment, id: id))
     }
 
     /// Returns the own end of the entry if it is written again: an age restarts, and a fixed end stays.
@@ -81,7 +81,7 @@ package struct RowSummary: Sendable {
     init(id: Int64, revision: Int64, _ rule: AgeRule, writtenAt: Int64, accessedAt: Int64) {
         self.init(
             id: id, revision: revision,
-            end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt, revision: revision),
+            end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt, id: id),
             slidingAge: rule.slidingAge, writtenAt: writtenAt)
     }
 

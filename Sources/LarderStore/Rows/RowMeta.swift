@@ -23,7 +23,7 @@ package struct RowMeta: Hashable, Sendable {
         case .until: hasFixedEnd = true
         case .unlimited, .sinceWrite, .jittered: break
         }
-        return rule.drawn.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: 0)
+        return rule.drawn.end(writtenAt: writtenAt, accessedAt: writtenAt, id: 0)
     }
 
     var isEmpty: Bool {

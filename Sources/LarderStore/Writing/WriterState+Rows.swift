@@ -51,7 +51,7 @@ extension WriterState {
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let revision = newRevision()
         let id = try write(entry, meta, revision, over: old, in: cache)
-        noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt, revision)
+        noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt, id)
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
         let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
         let row = RowSummary(
@@ -209,10 +209,10 @@ extension WriterState {
 
     /// Notes when a row ends that was just written or touched.
     private func noteEnd(
-        of cache: Incarnation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64, _ revision: Int64
+        of cache: Incarnation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64, _ id: Int64
     ) {
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-        let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt, revision: revision)
+        let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt, id: id)
         counts.note(end: end, of: cache.id)
         if end != .max { upkeep?.ask(forRemovalAt: cache.removal(at: end), from: now) }
     }
@@ -274,7 +274,7 @@ extension WriterState {
         if longRemovals > 0 { replacedRevisions[old.revision] = revision }
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { notePinGone() }
-        noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt, revision)
+        noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt, old.id)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)

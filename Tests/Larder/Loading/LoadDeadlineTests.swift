@@ -159,6 +159,29 @@ struct LoadDeadlineTests {
         #expect(try await cache.snapshot() == [1: "2", 2: "3"] && cache.statistics.writes == 2)
     }
 
+    @Test func `an answer after the timeout that the old value is good renews nothing`() async throws {
+        let cache = try old()
+        let (begun, gate, ended) = (begun, gate, LoadGate())
+        defer { gate.open() }
+        let value = cache.generator(Self.hard) { _, old in
+            begun.open()
+            while !gate.isOpen { await Task.yield() }
+            defer { ended.open() }
+            return old == nil ? .value("new") : .notModified
+        }
+        let late = Task { try await value(1) }
+        try await begun.waitInTask()
+        try await waitForCallers(1, of: cache)
+        bench.time.advance(by: .seconds(10))
+        let error = await #expect(throws: CacheError.self) { try await late.value }
+        #expect(error?.code == .timedOut)
+        gate.open()
+        try await ended.waitInTask()
+        // What a load could store would be stored before this.
+        try await cache.setValue("two", forKey: 2)
+        #expect(try await cache.value(forKey: 1) == nil)
+    }
+
     private func result(_ value: ValueGenerator<Int, String>) async -> Result<String, any Error> {
         do { return .success(try await value(1)) } catch { return .failure(error) }
     }

@@ -65,8 +65,9 @@ struct JitterTests {
         for handle in [cache, other] { #expect(handle.memory[first.key] == nil && handle[first.key] == nil) }
         #expect(try cache.explain(first.key).kind == .expired)
         #expect(try cache.count == 49 && Array(cache.keys).count == 49)
-        // A write has another revision, and so another end.
         let next = try #require(ends.filter { $0.key != first.key }.keys.first)
+        #expect(try cache.setPinned(true, forKey: next) && self.ends(cache)[next] == ends[next])
+        // A write has another moment, and so another end.
         cache[next] = "again"
         #expect(self.ends(cache)[next] != ends[next])
     }

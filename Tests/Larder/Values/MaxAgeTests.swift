@@ -65,7 +65,7 @@ struct MaxAgeTests {
         (.until(7_000), 0, 7_000, false), (.until(7_000), 0, 7_001, true), (.until(7_000), 8_000, 8_000, true),
     ])
     func `precisely as old is served, older is not`(rule: AgeRule, start: Int64, now: Int64, isExpired: Bool) {
-        #expect((now > rule.end(writtenAt: start, accessedAt: start, revision: 1)) == isExpired)
+        #expect((now > rule.end(writtenAt: start, accessedAt: start, id: 1)) == isExpired)
     }
 
     @Test func `the coarse clock is never ahead of the exact one, and lags less than the margin`() {
