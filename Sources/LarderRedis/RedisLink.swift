@@ -513,12 +513,12 @@ extension RedisLinkCore {
                 let isSending = sends && !isIdle
                 let (count, replies) = isIdle ? (0, []) : try input.receive(socket)
                 if !replies.isEmpty {
-                    try finish(replies)
+                    try finish(replies, of: count)
                     // One that answers slowly from the first reply on is left alone for longer and longer.
                     isOfUse = isOfUse || state.withLock { $0.slowCount == 0 }
                 }
                 let isLate = state.withLock { state in
-                    state.statistics.receivedBytes += count
+                    if replies.isEmpty { state.statistics.receivedBytes += count }
                     // The two sides of an encrypted connection also say something to each other.
                     if let cipher = input.cipher { state.outgoing += cipher.takeOutgoing() }
                     // A large command takes its time to be sent.
@@ -542,10 +542,13 @@ extension RedisLinkCore {
     }
 
     /// Gives replies to the first calls.
-    private func finish(_ replies: [RESPValue]) throws(Failure) {
+    ///
+    /// - Parameter count: The bytes that have arrived with them, which are counted before a caller goes on.
+    private func finish(_ replies: [RESPValue], of count: Int) throws(Failure) {
         let (areAwaited, isSlow, done) = state.withLock { state -> (Bool, Bool, [Call]) in
             var done: [Call] = []
             let now = ContinuousClock.now
+            state.statistics.receivedBytes += count
             // Replies that come together were late for one reason.
             let isSlow = options.slowness.map { now - state.waitingSince > $0 } ?? false
             state.slowCount = isSlow && state.calls.first?.isPatient == false ? state.slowCount + 1 : 0
