@@ -79,14 +79,11 @@ package final class RedisLink: Sendable {
     /// Why there is no connection.
     package var failure: String? { core.failure }
 
-    /// The number of connections that were ended because of slow replies.
-    package var slowdowns: Int { statistics.slowdowns }
-
     /// Counts a call that was not made, because there is no connection.
     func countUnavailable() { core.state.withLock { $0.statistics.unavailable += 1 } }
 
     /// What was sent and received.
-    var statistics: RedisStatistics { core.state.withLock { $0.statistics } }
+    package var statistics: RedisStatistics { core.state.withLock { $0.statistics } }
 
     /// Sends a command, and returns its reply.
     ///

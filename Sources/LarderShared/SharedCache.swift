@@ -197,6 +197,9 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// The keys that no node has and that are asked for within a short time are loaded by one call of `load`.
     ///
+    /// > Warning: `load` must not ask for a value whose own load uses this loader. Two callers can then wait for each other forever, unless
+    /// the policy has a timeout.
+    ///
     /// - Parameters:
     ///   - policy: The treatment of expired values; refreshes are gathered too.
     ///   - window: The time from the first key to the call of `load`.

@@ -211,7 +211,7 @@ struct RedisLinkTests {
         let link = try RedisLink(RedisAddress("redis://127.0.0.1:\(server.port)"), options)
         try await Waiting.until { link.isAvailable }
         for _ in 0..<3 { #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8))) }
-        try await Waiting.until { link.slowdowns == 1 }
+        try await Waiting.until { link.statistics.slowdowns == 1 }
         // It comes back.
         try await Waiting.until { link.isAvailable && link.failure == nil }
         link.close()

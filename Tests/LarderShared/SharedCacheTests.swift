@@ -426,7 +426,7 @@ struct SharedCacheTests {
         #expect(try await load("b") == "loaded b")
     }
 
-    @Test func `a load whose time is over gives its lease back, and stores nothing on any node`() async throws {
+    @Test func `a load that takes too long gives its lease back, and stores nothing on any node`() async throws {
         let tier = MemorySharedTier()
         let (a, b) = (try await TestNode(tier), try await TestNode(MemorySharedTier(joining: tier)))
         let (begun, gate, ended) = (LoadGate(), LoadGate(), LoadGate())

@@ -175,6 +175,9 @@ extension Cache {
     /// The keys that are missing within a short time are loaded by one call of `load`, and stored each for itself. A call of `load` that
     /// throws does so for the callers of its keys. Keys that it returns nothing for have no value.
     ///
+    /// > Warning: `load` must not ask for a value whose own load uses this loader. Two callers can then wait for each other forever, unless
+    /// the policy has a timeout.
+    ///
     /// - Parameters:
     ///   - policy: The treatment of expired values; refreshes are gathered too.
     ///   - window: The time from the first key to the call of `load`.

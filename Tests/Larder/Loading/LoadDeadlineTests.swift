@@ -296,7 +296,7 @@ struct LoadDeadlineTests {
         try await Waiting.until { memory.waitingCallers == 1 }
         bench.time.advance(by: .milliseconds(200))
         #expect(try await first == "old")
-        // The load goes on until its time is over.
+        // The load goes on until its timeout.
         bench.time.advance(by: .milliseconds(9_800))
         #expect(try await value(1) == "2")
         gate.open()
