@@ -174,6 +174,7 @@ private func export(_ cache: OpenedCache, _ arguments: Arguments) throws {
                 line["ownEnd"] = row.header.expiresAt.map(Text.moment) ?? NSNull()
                 line["hasFixedEnd"] = row.header.meta.hasFixedEnd
                 line["ownSlidingAge"] = row.header.meta.slidingAge ?? NSNull()
+                line["refresh"] = row.header.meta.refresh?.number ?? NSNull()
                 line["extendedData"] = row.header.meta.extendedData?.base64EncodedString() ?? NSNull()
             }
             try Output.json(line)

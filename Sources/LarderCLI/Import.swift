@@ -133,6 +133,7 @@ private struct ExportedLine {
         meta.isPinned = fields["isPinned"] as? Bool ?? false
         meta.hasFixedEnd = fields["hasFixedEnd"] as? Bool ?? false
         (meta.slidingAge, meta.cost) = (slidingAge, integer(fields["cost"]))
+        meta.refresh = integer(fields["refresh"]).map { RefreshNote(number: $0) }
         meta.extendedData = (fields["extendedData"] as? String).flatMap { Data(base64Encoded: $0) }
         let tags = fields["tags"] as? [String] ?? []
         if !tags.isEmpty { meta.tags = Set(tags.map(\.precomposedStringWithCanonicalMapping)).sorted() }

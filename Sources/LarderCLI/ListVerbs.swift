@@ -91,8 +91,30 @@ enum Activity {
     static let names: [(Int64, String)] = [
         (0, "memoryHits"), (1, "diskHits"), (2, "misses"), (3, "expirations"), (4, "memoryEvictions"),
         (5, "countEvictions"), (6, "sizeEvictions"), (7, "spaceEvictions"), (8, "deciderEvictions"), (9, "writes"),
-        (10, "removals"), (11, "failures"), (12, "loads"),
+        (10, "removals"), (11, "failures"), (12, "loads"), (13, "staleHits"), (14, "loadFailures"),
+        (15, "loadTimeouts"), (16, "loadMicroseconds"),
     ]
+
+    /// The loads for people; nil if there was none.
+    static func loads(_ activity: [Int64: Int64]) -> String? {
+        let statistics = CacheStatistics(activity: activity)
+        let times = statistics.loadTimes
+        if statistics.loads + statistics.staleHits == 0 { return nil }
+        let bound = times.bound(ofShare: 0.95).map { "95 of 100 within \(milliseconds($0))" }
+        let parts = [
+            "\(Text.number(Int64(statistics.loads))) keys loaded",
+            times.mean.map { "\(milliseconds($0)) on average, \(bound ?? "one of 20 longer than a minute")" },
+            "\(Text.number(Int64(statistics.loadFailures))) loads failed",
+            "\(Text.number(Int64(statistics.loadTimeouts))) took too long",
+            "\(Text.number(Int64(statistics.staleHits))) stale values served",
+        ]
+        return parts.compactMap { $0 }.joined(separator: ", ")
+    }
+
+    private static func milliseconds(_ time: Duration) -> String {
+        let milliseconds = time / .milliseconds(1)
+        return milliseconds < 10 ? String(format: "%.2f ms", milliseconds) : String(format: "%.0f ms", milliseconds)
+    }
 
     /// The share of reads that found a value; nil without reads.
     static func hitRate(_ activity: [Int64: Int64]) -> Double? {
@@ -188,8 +210,9 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
         "\(Text.number(activity[Int64($0)] ?? 0)) \($1)"
     }
     try Output.line(
-        "             \(Text.number(activity[12] ?? 0)) loads, \(Text.number(activity[9] ?? 0)) writes, \(Text.number(activity[3] ?? 0)) expirations; evictions:"
+        "             \(Text.number(activity[9] ?? 0)) writes, \(Text.number(activity[3] ?? 0)) expirations; evictions:"
             + " \(evictions.joined(separator: ", "))")
+    if let loads = Activity.loads(activity) { try Output.line("             \(loads)") }
     if limits.isEmpty { return }
     try Output.line()
     try Output.line("Which limit? The least recently read entry that would stay was read:")

@@ -64,7 +64,7 @@ public struct RedisLatency: Hashable, Sendable {
 
     /// Returns the bound that a share of the calls has kept, such as 0.99; nil if there were no calls, or if it took longer than all bounds.
     public func bound(ofShare share: Double) -> Duration? {
-        var rest = Int((Double(count) * min(max(share, 0), 1)).rounded(.up))
+        var rest = Int((Double(count) * (share >= 0 ? min(share, 1) : 0)).rounded(.up))
         if count == 0 { return nil }
         for (bound, count) in zip(Self.bounds, counts) {
             rest -= count

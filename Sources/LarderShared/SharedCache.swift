@@ -144,6 +144,25 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] { try await values(keys, generate) }
 
+    /// Returns the values of many keys as a policy says; `generate` loads those that no node has or loads.
+    ///
+    /// It is the same as that of a ``Larder/Cache``, with the tier asked for all keys at once. If other nodes load some of the keys and fail,
+    /// `generate` is called again for these.
+    ///
+    /// - Parameters:
+    ///   - keys: The keys.
+    ///   - policy: The treatment of expired values.
+    ///   - generate: Gets the keys to load, and the entries that this node has of them, which have expired or are due.
+    /// - Returns: The values of the keys that have one.
+    /// - Throws: A load error, see ``Larder/CacheError``.
+    public func values(
+        forKeys keys: some Sequence<Key>, policy: GenerationPolicy = .init(),
+        generate: @escaping @Sendable ([Key], [Key: CacheEntry<Key, Value>]) async throws -> [Key: Generated<Value>]
+    ) async throws -> [Key: Value] {
+        try node.requireOpen()
+        return try await loader(policy, acceptsAbsence: true) { try await Cache.results($0, generate) }.values(keys)
+    }
+
     /// Returns the values that memory, the disk or the tier have of many keys; the tier is asked for all at once.
     ///
     /// - Throws: A read error, see ``Larder/CacheError``, or `CancellationError`. A failure of the tier is none.
@@ -173,8 +192,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Returns a callable value that reads this cache and loads what is missing, on one node for all.
     ///
     /// - Parameters:
-    ///   - policy: The treatment of expired values. Calls throw `.invalidConfiguration` for one with
-    ///     ``Larder/GenerationPolicy/refreshAhead``: all nodes have an entry for the same time.
+    ///   - policy: The treatment of expired values. A node that refreshes ahead takes the entry out of the tier until it has stored the new
+    ///     one; see ``Larder/GenerationPolicy/refreshAhead``.
     ///   - generate: Loads a value.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
@@ -187,7 +206,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// - Parameters:
     ///   - policy: The treatment of expired values.
-    ///   - generate: Gets the key and its entry on this node, which has expired; nil if there is none.
+    ///   - generate: Gets the key and its entry on this node, which has expired or is due; nil if there is none.
     public func generator(
         _ policy: GenerationPolicy = .init(),
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -220,30 +239,23 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         _ policy: GenerationPolicy, acceptsAbsence: Bool,
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) -> ValueGenerator<Key, Value?> {
-        let node = node
-        let load = local.tierGenerator(policy, acceptsAbsence: acceptsAbsence) { key, old in
-            let stored = try node.cache.storedKey(of: key)
-            let found = try await node.values([stored], acceptsAbsence: acceptsAbsence) { _ in
-                [try await generate(key, old).resolved(old)]
-            }
-            let isStored = await found.store().isEmpty
-            // Another node can give a lease back, but this one has loaded then.
-            let result = found.results[0] ?? .none(for: .milliseconds(0))
-            return isStored ? result : result.unstored
-        }
+        let load = loader(policy, acceptsAbsence: acceptsAbsence) { [try await generate($0[0].key, $0[0].entry)] }
         return ValueGenerator { key in
             // The handle stays open as long as the generator is there.
             try self.node.requireOpen()
-            if policy.refreshAhead != nil {
-                throw CacheError(
-                    .invalidConfiguration,
-                    "A generator of the shared cache \"\(node.cache.name)\" cannot refresh ahead. Use staleFor.")
-            }
-            if node.isSilent.load(ordering: .relaxed) {
-                return try await node.entry(key, acceptsAbsence: acceptsAbsence, generate)?.value
-            }
-            return try await load(key)
+            return try await load.value(key)
         }
+    }
+
+    private func loader(
+        _ policy: GenerationPolicy, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable ([Cache<Key, Value>.LoadRow]) async throws -> [Generated<Value>?]
+    ) -> PolicyLoader<Key, Value> {
+        let (node, time) = (node, node.cache.nanoseconds)
+        return PolicyLoader(
+            node.cache, policy, acceptsAbsence: acceptsAbsence, node.staleWindow,
+            skipsCopies: { node.isSilent.load(ordering: .relaxed) },
+            node.loading(acceptsAbsence: acceptsAbsence, policy.noting(time, generate)))
     }
 
     // MARK: Parts

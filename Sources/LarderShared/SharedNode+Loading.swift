@@ -18,8 +18,18 @@ extension SharedNode {
     ) async throws -> [CacheEntry<Key, Value>?] {
         try await cache.load(
             keys, needsValue: needsValue, isLook: generate == nil,
-            skipsCopies: { self.isSilent.load(ordering: .relaxed) }
-        ) { rows in
+            skipsCopies: { self.isSilent.load(ordering: .relaxed) }, loading(acceptsAbsence: acceptsAbsence, generate))
+    }
+
+    /// Returns what asks the tier for rows that this node does not have, and loads those that the tier does not have.
+    ///
+    /// - Parameters:
+    ///   - acceptsAbsence: A Boolean value that indicates whether it is an answer that there is no value.
+    ///   - generate: Loads rows; nil to look only.
+    func loading(
+        acceptsAbsence: Bool, _ generate: (@Sendable ([Cache<Key, Value>.LoadRow]) async throws -> [Generated<Value>?])?
+    ) -> Cache<Key, Value>.Generate {
+        { rows in
             let make = generate.map { generate -> Make in
                 { places in
                     let missing = places.map { rows[$0] }
@@ -29,7 +39,10 @@ extension SharedNode {
                     return missing.indices.map { made[$0]?.resolved(missing[$0].entry) }
                 }
             }
-            let found = try await self.values(rows.map { $0.stored }, acceptsAbsence: acceptsAbsence, make)
+            // What this node has and refreshes is of no use in the tier. While it knows nothing of its copies, that may be newer.
+            let isSilent = self.isSilent.load(ordering: .relaxed)
+            let old = rows.map { isSilent ? nil : self.cache.timeLeft(of: $0) }
+            let found = try await self.values(rows.map { $0.stored }, old, acceptsAbsence: acceptsAbsence, make)
             return Cache.Loaded(found.results, isEarly: !self.options.waits) { await found.store() }
         }
     }
@@ -48,8 +61,24 @@ extension SharedNode {
         }[0]
     }
 
+    /// An entry that was discarded because it is to be refreshed.
+    fileprivate struct Replaced: Sendable {
+        let entry: SharedEntry
+        let seenAt: SharedClock.Instant
+
+        /// The entry with what is left of its age; nil if that is nothing.
+        var rest: SharedEntry? {
+            guard let age = entry.age else { return entry }
+            var entry = entry
+            entry.age = age - (SharedClock.now - seenAt)
+            return age - (SharedClock.now - seenAt) < .milliseconds(1) ? nil : entry
+        }
+    }
+
     /// What the tier has or this node has loaded, and what is being stored in the tier.
     struct Found: Sendable {
+        /// The entries of the tier in whose place others are loaded.
+        fileprivate var replaced: [StoredKey: Replaced] = [:]
         /// In the order of the keys.
         fileprivate(set) var results: [Generated<Value>?]
         fileprivate var stores: [Task<Set<StoredKey>, Never>] = []
@@ -67,14 +96,18 @@ extension SharedNode {
     /// What is loaded without a lease is not stored in the tier, and on this node only if the tier has not answered.
     ///
     /// - Parameters:
+    ///   - old: The milliseconds that are left to entries which are to be refreshed: an entry of the tier that lasts no longer is
+    ///     replaced; nil for keys of which each entry will do.
     ///   - acceptsAbsence: A Boolean value that indicates whether it is an answer that there is no value.
     ///   - make: Loads keys; nil to look only.
-    func values(_ keys: [StoredKey], acceptsAbsence: Bool, _ make: Make?) async throws -> Found {
+    func values(
+        _ keys: [StoredKey], _ old: [Int64?], acceptsAbsence: Bool, _ make: Make?
+    ) async throws -> Found {
         // A load that begins on a closed node would store what another process may have removed.
         try requireOpen()
         var found = Found(results: Array(repeating: nil, count: keys.count))
         do {
-            try await find(keys, acceptsAbsence, make, &found)
+            try await find(keys, old, acceptsAbsence, make, &found)
         } catch {
             // What was loaded is stored all the same.
             _ = await found.store()
@@ -83,7 +116,9 @@ extension SharedNode {
         return found
     }
 
-    private func find(_ keys: [StoredKey], _ acceptsAbsence: Bool, _ make: Make?, _ found: inout Found) async throws {
+    private func find(
+        _ keys: [StoredKey], _ old: [Int64?], _ acceptsAbsence: Bool, _ make: Make?, _ found: inout Found
+    ) async throws {
         let (names, end) = (keys.map { SharedForm.bytes(of: $0) }, SharedClock.now + options.loadWaitLimit)
         var (rest, isFirst) = (Array(keys.indices), true)
         while !rest.isEmpty {
@@ -98,12 +133,17 @@ extension SharedNode {
             defer { if let waiter { endWaiting(waiter, names) } }
             let fetched = await fetch(rest.map { names[$0] }, lease: make == nil ? nil : options.leaseAge)
             var (toMake, leases, missing, isChanged) = ([Int](), [Int: SharedLease](), [Int](), isFirst)
+            var useless: [(Int, SharedEntry)] = []
             for (place, fetch) in zip(rest, fetched) {
                 switch fetch {
                 case .entry(let entry):
-                    found.results[place] = result(of: entry, keys[place], acceptsAbsence)
+                    if isOutlived(entry, by: old[place]) {
+                        found.replaced[keys[place]] = Replaced(entry: entry, seenAt: SharedClock.now)
+                    } else {
+                        found.results[place] = result(of: entry, keys[place], acceptsAbsence)
+                    }
                     if found.results[place] != nil { continue }
-                    if make != nil, await discard(entry, names[place]) { isChanged = true }
+                    useless.append((place, entry))
                     missing.append(place)
                 case .lease(let lease):
                     leases[place] = lease
@@ -117,6 +157,7 @@ extension SharedNode {
                 $0.misses += misses
             }
             guard let make else { return }
+            if await discard(useless.map { ($1, names[$0]) }) { isChanged = true }
             if !toMake.isEmpty { try await load(toMake, of: keys, leases, make, &found) }
             rest = missing
             if rest.isEmpty { break }
@@ -169,6 +210,14 @@ extension SharedNode {
 
     // MARK: What the tier has
 
+    /// Returns whether an entry lasts hardly longer than the one of this node that is to be refreshed, so that it is the same.
+    private func isOutlived(_ entry: SharedEntry, by old: Int64?) -> Bool {
+        guard let old, !entry.isAbsent else { return false }
+        guard let age = entry.age else { return old == .max }
+        // The clock of the tier, and the way of the answer, differ by little.
+        return age <= .milliseconds(old.addingSaturated(min(1000, old / 4 + 10)))
+    }
+
     /// Returns the result that an entry is; nil if it is of no use.
     private func result(of entry: SharedEntry, _ key: StoredKey, _ acceptsAbsence: Bool) -> Generated<Value>? {
         if entry.isAbsent {
@@ -188,9 +237,19 @@ extension SharedNode {
         }
     }
 
-    /// Removes an entry of no use from the tier, so that this node can get a lease.
-    private func discard(_ entry: SharedEntry, _ name: Data) async -> Bool {
-        await calling("discard in the tier", name) { try await tier.discard(entry, forKey: name, in: space) } != nil
+    /// Removes entries of no use from the tier, so that this node can get leases, and returns whether one may be removed.
+    private func discard(_ entries: [(SharedEntry, Data)]) async -> Bool {
+        if entries.isEmpty { return false }
+        return await withTaskGroup(of: Bool.self) { group in
+            for (entry, name) in entries {
+                group.addTask {
+                    await self.calling("discard in the tier", name) {
+                        try await self.tier.discard(entry, forKey: name, in: self.space)
+                    } != nil
+                }
+            }
+            return await group.reduce(false) { $0 || $1 }
+        }
     }
 
     // MARK: Loading
@@ -206,7 +265,7 @@ extension SharedNode {
     private func load(
         _ places: [Int], of keys: [StoredKey], _ leases: [Int: SharedLease], _ make: Make, _ found: inout Found
     ) async throws {
-        let leased = leases.map { (keys[$0], $1) }
+        let (leased, replaced) = (leases.map { (keys[$0], $1) }, found.replaced)
         let renewal = leases.isEmpty ? nil : Task { await self.renew(leased) }
         var entries: [Leased] = []
         do {
@@ -215,7 +274,7 @@ extension SharedNode {
             } onCancel: {
                 // Another node may load, whatever this load does with its cancellation.
                 renewal?.cancel()
-                Task { await self.renew(leased, age: nil) }
+                Task { await self.giveBack(leased, replaced) }
             }
             // What is loaded after its time is stored nowhere.
             try Task.checkCancellation()
@@ -228,7 +287,7 @@ extension SharedNode {
             }
         } catch {
             renewal?.cancel()
-            await renew(leased, age: nil)
+            await giveBack(leased, replaced)
             throw error
         }
         if leases.isEmpty { return }
@@ -236,7 +295,7 @@ extension SharedNode {
             Task { [entries] in
                 defer { renewal?.cancel() }
                 let made = Set(entries.map { $0.key })
-                async let rest: Void = self.renew(leased.filter { !made.contains($0.0) }, age: nil)
+                async let rest: Void = self.giveBack(leased.filter { !made.contains($0.0) }, replaced)
                 let answers = await self.store(entries)
                 let refused = Set(zip(entries, answers).filter { $1 == false }.map { $0.0.key })
                 self.count { [count = refused.count] in $0.unkeptLoads += count }
@@ -246,6 +305,24 @@ extension SharedNode {
                 await rest
                 return refused
             })
+    }
+
+    /// Ends leases for which nothing was loaded; an entry that was discarded for one is stored again.
+    ///
+    /// The tier refuses it if it was removed in the meantime, since that has ended the lease.
+    private func giveBack(_ leases: [(StoredKey, SharedLease)], _ replaced: [StoredKey: Replaced]) async {
+        await withTaskGroup(of: Void.self) { group in
+            for (key, lease) in leases {
+                guard let entry = replaced[key]?.rest else { continue }
+                let name = SharedForm.bytes(of: key)
+                group.addTask {
+                    _ = await self.calling("store in the tier", name) {
+                        try await self.tier.store(entry, forKey: name, in: self.space, lease: lease)
+                    }
+                }
+            }
+        }
+        await renew(leases.filter { replaced[$0.0]?.rest == nil }, age: nil)
     }
 
     /// Stores entries in the tier, all at once, and returns whether that was done; nil for one for which the tier does not answer.
@@ -406,8 +483,9 @@ extension Generated where Value: Sendable {
     func resolved<Key>(_ old: CacheEntry<Key, Value>?) -> Generated {
         guard case .notModified = outcome, let old else { return self }
         let (written, end) = (old.metadata.writtenAt, old.metadata.expiresAt)
+        let refresh = old.metadata.refreshesAt.map { Duration.seconds($0.timeIntervalSince(written)) }
         return .value(
             old.value, maxAge: end.map { .timeInterval($0.timeIntervalSince(written)) }, cost: old.metadata.cost,
-            extendedData: old.extendedData, tags: old.metadata.tags)
+            extendedData: old.extendedData, tags: old.metadata.tags, refreshAfter: refresh)
     }
 }

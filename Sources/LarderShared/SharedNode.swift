@@ -13,6 +13,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     let state: Mutex<SharedState>
     /// A Boolean value that indicates whether the tier was silent for so long that no copy is served.
     @usableFromInline let isSilent = Atomic(false)
+    /// What its generators know of the time for which expired copies are kept.
+    let staleWindow = StaleWindow()
     private let follower = Mutex<Task<Void, Never>?>(nil)
     /// How many times another process had shared the file when this node began.
     private let losses: Int

@@ -119,7 +119,9 @@ extension SharedTier {
     /// The position itself.
     public func positionToKeep(_ position: String, in space: SharedSpace) -> String { position }
 
-    /// Removes the entry of a key for all nodes.
+    /// Removes the entry of a key for all nodes, with their copies.
+    ///
+    /// A tier that can delete the entry alone, if it is still this one, has a form of its own: a refresh ahead discards entries that are good.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
         try await remove([.key(key)], in: space)
     }

@@ -235,7 +235,7 @@ struct ChangingTests {
         let file = store.folder("export")
         store.clock.advance(by: .milliseconds(606))
         let first = try store.manager()
-        try self.photos(first).setValue(Data([9]), forKey: "1")
+        _ = try self.photos(first).value(forKey: "0") { _, _ in .value(Data([9]), refreshAfter: .seconds(9)) }
         try first.close()
         let exported = try filled.larder(["export"]).lines.map { $0 + "\n" }
         #expect(exported.contains { $0.contains("\"writtenAt\":\"2023-11-14T23:13:20.606Z\"") })
@@ -246,14 +246,16 @@ struct ChangingTests {
         try articles.removeAll()
         try photos.removeAll()
         try change("import", file.path, "--yes").expect(
-            "Writes 2 into “articles”, 3 into “photos”. Entries of the same keys are replaced, limits hold, and other writers"
-                + " wait.", "Wrote 5 entries. Now there are 2 in “articles”, 3 in “photos”.")
+            "Writes 2 into “articles”, 4 into “photos”. Entries of the same keys are replaced, limits hold, and other writers"
+                + " wait.", "Wrote 6 entries. Now there are 2 in “articles”, 4 in “photos”.")
         let after = try articles.entries(forKeys: [7, 42])
         #expect(before.count == 2 && after.count == 2)
         for (key, entry) in after {
             #expect(before[key]?.metadata == entry.metadata && before[key]?.extendedData == entry.extendedData)
         }
         #expect(photos["covers/large"] == Data(repeating: 65, count: 3_000))
+        let loaded = try #require(try photos.metadata(forKey: "0"))
+        #expect(loaded.refreshesAt == loaded.writtenAt.addingTimeInterval(9))
         // Whether a value is a file depends on the options of the program.
         let again = try filled.larder(["export"]).lines.map { $0 + "\n" }
         #expect(again == exported.map { $0.replacing("\"isFile\":true", with: "\"isFile\":false") })

@@ -73,6 +73,31 @@ struct LarderCommandTests {
         #expect(lines.contains { $0.hasPrefix("This is an age, not a hit rate,") })
     }
 
+    @Test func `how long loads took, and what came of them`() async throws {
+        let other = try TemporaryStore()
+        let manager = try other.manager()
+        let numbers: Cache<Int, Int> = try await manager.cache(named: "numbers", version: "1", maxAge: .hours(1))
+        let value = numbers.generator(GenerationPolicy(staleFor: .seconds(60))) { key in
+            other.clock.advance(by: .milliseconds(key))
+            if key == 3 { throw CancellationError() }
+            return key
+        }
+        _ = try await (value(20), value(40))
+        await #expect(throws: CancellationError.self) { try await value(3) }
+        other.clock.advance(by: .seconds(3601))
+        _ = try await value(20)
+        try await Waiting.until { numbers.statistics.loadTimes.count == 3 }
+        try await manager.close()
+        let moment = ["--at", "2023-11-15T00:00:00Z"]
+        let lines = try FilledStore.larder(["stats", other.url.path, "numbers"] + moment).lines
+        let expected =
+            "             4 keys loaded, 27 ms on average, 95 of 100 within 64 ms, 1 loads failed, 0 took too long, 1 stale values served"
+        #expect(lines.contains(expected), "\(lines)")
+        #expect(
+            try FilledStore.larder(["stats", other.url.path, "numbers", "--json"] + moment).lines[0].contains(
+                "\"loadFailures\":1"))
+    }
+
     @Test func `keys, by what they are`() throws {
         try larder("keys", "articles").expect("7", "42")
         try larder("keys", "articles", "-r", "--limit", "1").expect("42")

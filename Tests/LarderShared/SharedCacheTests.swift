@@ -185,8 +185,6 @@ struct SharedCacheTests {
         clock.advance(by: .seconds(61))
         #expect(try await load[1]("a") == "2")
         #expect(loads.value == 2)
-        let ahead = nodes[0].shared.generator(GenerationPolicy(refreshAhead: 0.5)) { _ in "" }
-        await expectError(.invalidConfiguration, "Use staleFor") { _ = try await ahead("a") }
     }
 
     // MARK: Writes and removals

@@ -7,6 +7,8 @@ import LarderTesting
 
 /// A node of a tier in memory: a store, a cache in it, and the cache shared.
 final class TestNode: Sendable {
+    struct Broken: Error {}
+
     let store: TemporaryStore
     let tier: GatedTier
     let manager: CacheManager

@@ -145,14 +145,14 @@ extension Cache {
         return try load([(key, stored)], needsValue: !acceptsAbsence) { [try generate(key, $0[0].entry)] }[0]
     }
 
-    func loadedEntry(
-        _ key: Key, acceptsAbsence: Bool = false, within limits: LoadLimits? = nil,
+    private func loadedEntry(
+        _ key: Key, acceptsAbsence: Bool = false,
         _ generate: @escaping @Sendable (Key, Entry?) async throws -> Generated<Value>
     ) async throws -> Entry? {
         let stored = try stored(key)
         if acceptsAbsence, isAbsent(stored) { return try await entry(forKey: key) }
         let now = rows.store.time.now()
-        return try await load([(key, stored)], needsValue: !acceptsAbsence, at: now, within: limits) {
+        return try await load([(key, stored)], needsValue: !acceptsAbsence, at: now) {
             Loaded([try await generate(key, $0[0].entry)])
         }[0]
     }
@@ -221,7 +221,7 @@ extension Cache {
         try await loads.load(
             keys.map { $0.stored }, needsValue: needsValue, isLook: isLook, at: now, within: limits
         ) {
-            await self.lead($0, keys, isDue: isDue, generate)
+            await self.lead($0, keys, isDue: isDue, isLook: isLook, generate)
         }
     }
 
@@ -244,35 +244,55 @@ extension Cache {
     ///   - keys: The keys of the call, of which the load has some.
     ///   - isDue: Decides whether an entry that has not expired is loaded all the same.
     ///   - countsMisses: A Boolean value that indicates whether a caller waits for what is missing.
+    ///   - isLook: A Boolean value that indicates whether it only looks for values, which counts as no load.
     func lead(
         _ ticket: LoadTicket, _ keys: [LoadItem], isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false },
-        countsMisses: Bool = true, _ generate: Generate
+        countsMisses: Bool = true, isLook: Bool = false, _ generate: Generate
     ) async {
         do {
             let items = items(of: ticket, in: keys)
-            let look = try await reading { () throws(CacheError) in try self.look(for: items, isDue, countsMisses) }
-            var made = LoadedEntries(look)
+            let look = try await reading { () throws(CacheError) in
+                try self.look(for: items, isDue, countsMisses, countsLoads: !isLook)
+            }
+            var (made, time) = (LoadedEntries(look), Int64?.none)
             let missing = missing(in: look)
             if !missing.isEmpty {
+                let start = rows.store.time.nanoseconds()
                 let loaded = try await tracingLoad(missing) { try await generate(missing) }
+                if !isLook { time = rows.store.time.nanoseconds() - start }
                 try collect(loaded.results, missing, ticket.load, &made)
                 // Others learn of an absence once it is remembered.
-                if loaded.isEarly, made.absence == nil { loads.deliver(ticket, made.entries, made.storing) }
-                if let store = loaded.store { made.drop(await store()) }
+                if loaded.isEarly, made.absences.isEmpty { loads.deliver(ticket, made.entries, made.storing) }
+                if let store = loaded.store { made.drop(await store(), of: missing) }
             }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
             do {
-                while let next = nextChange(ticket.load, &made) {
+                while let next = nextWrites(ticket.load, made) {
                     made.isStored = try await !rows.run(next, "store what was loaded").rows.isEmpty
                 }
+                if made.hasChanges { try await run(made.takeChanges()) }
             } catch {
                 reportUnstored(made, error)
             }
-            loads.finish(ticket, .success(made.entries), absentUntil: made.absence)
+            loads.finish(ticket, .success(made.entries), absences: made.absences, time: time)
         } catch {
-            loads.finish(ticket, Result<[Entry?], any Error>.failure(error), absentUntil: nil)
+            loads.finish(ticket, Result<[Entry?], any Error>.failure(error))
+        }
+    }
+
+    /// Makes changes, each for itself, in few transactions.
+    private func run(_ changes: [Change]) async throws {
+        if changes.count < 2 {
+            if let change = changes.first { _ = try await rows.run(change, "store what was loaded") }
+            return
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for change in changes {
+                group.addTask { _ = try await self.rows.run(change, "store what was loaded") }
+            }
+            try await group.waitForAll()
         }
     }
 
@@ -281,24 +301,30 @@ extension Cache {
     ) {
         do {
             let look = try look(for: items(of: ticket, in: keys))
-            var made = LoadedEntries(look)
+            var (made, time) = (LoadedEntries(look), Int64?.none)
             let missing = missing(in: look)
             if !missing.isEmpty {
-                try collect(try tracingLoad(missing) { try generate(missing) }, missing, ticket.load, &made)
+                let start = rows.store.time.nanoseconds()
+                let loaded = try tracingLoad(missing) { try generate(missing) }
+                time = rows.store.time.nanoseconds() - start
+                try collect(loaded, missing, ticket.load, &made)
             }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
             do throws(CacheError) {
-                while let next = nextChange(ticket.load, &made) {
+                if made.hasChanges {
+                    for change in made.takeChanges() { _ = try rows.run(change, "store what was loaded") }
+                }
+                while let next = nextWrites(ticket.load, made) {
                     made.isStored = try !rows.run(next, "store what was loaded").rows.isEmpty
                 }
             } catch {
                 reportUnstored(made, error)
             }
-            loads.finish(ticket, .success(made.entries), absentUntil: made.absence)
+            loads.finish(ticket, .success(made.entries), absences: made.absences, time: time)
         } catch {
-            loads.finish(ticket, Result<[Entry?], any Error>.failure(error), absentUntil: nil)
+            loads.finish(ticket, Result<[Entry?], any Error>.failure(error))
         }
     }
 
@@ -345,7 +371,26 @@ extension Cache {
 
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.
     private func look(
-        for keys: [LoadItem], _ isDue: (EntryHeader) -> Bool = { _ in false }, _ countsMisses: Bool = true
+        for keys: [LoadItem], _ isDue: (EntryHeader) -> Bool = { _ in false }, _ countsMisses: Bool = true,
+        countsLoads: Bool = true
+    ) throws(CacheError) -> [LoadRow] {
+        var (isCurrent, missing) = (false, 0)
+        let look = try storedRows(keys, isDue, &isCurrent)
+        for row in look where row.live == nil { missing += 1 }
+        if missing == 0 { return look }
+        copies.count { [missing] in
+            if countsLoads { $0.loads += missing }
+            if countsMisses { $0.misses += missing }
+        }
+        try throwing("load a value") { () throws(StoreError) in try rows.requireWritable(isCurrent: isCurrent) }
+        return look
+    }
+
+    /// Reads keys from the disk, in their order, and keeps in memory what has not expired.
+    ///
+    /// - Parameter isCurrent: Set if a live cache is known to have the declaration.
+    func storedRows(
+        _ keys: [LoadItem], _ isDue: (EntryHeader) -> Bool, _ isCurrent: inout Bool
     ) throws(CacheError) -> [LoadRow] {
         let (copies, now) = (core.copies, rows.store.time.now())
         // A ticket is older than what is read with it.
@@ -357,7 +402,6 @@ extension Cache {
                     ticket: state.ticket(hash))
             }
         }
-        var isCurrent = false
         if keys.count == 1 {
             let key = keys[0].stored
             let row = try throwing("read values", key) { () throws(StoreError) in try rows.row(key, &isCurrent) }
@@ -369,14 +413,6 @@ extension Cache {
                 if let row = found[item.stored] { take(row, into: &look[place], at: now, isDue) }
             }
         }
-        var missing = 0
-        for row in look where row.live == nil { missing += 1 }
-        if missing == 0 { return look }
-        copies.count { [missing] in
-            $0.loads += missing
-            if countsMisses { $0.misses += missing }
-        }
-        try throwing("load a value") { () throws(StoreError) in try rows.requireWritable(isCurrent: isCurrent) }
         return look
     }
 
@@ -404,9 +440,10 @@ extension Cache {
         var entries: [Entry?]
         /// The new values, which are written where the load still stands.
         var writes: [Write] = []
-        /// The change that renews or removes the old entry.
-        var change: Change?
-        var absence: Int64?
+        /// The changes that renew and remove old entries.
+        private var changes: [Change] = []
+        /// The last moments at which keys are known to have no value, by their places in the load.
+        var absences: [Int: Int64] = [:]
         var isStored = false
         /// The first end of the entries; one that is for its callers alone has none.
         var end = Int64.max
@@ -415,11 +452,20 @@ extension Cache {
 
         init(_ look: [LoadRow]) { entries = look.map { $0.live } }
 
-        /// Stores nothing for keys.
-        mutating func drop(_ keys: Set<StoredKey>) {
+        mutating func add(_ change: Change) { changes.append(change) }
+
+        var hasChanges: Bool { !changes.isEmpty }
+
+        mutating func takeChanges() -> [Change] {
+            defer { changes = [] }
+            return changes
+        }
+
+        /// Stores nothing for keys, and takes none of them as known to have no value.
+        mutating func drop(_ keys: Set<StoredKey>, of rows: [LoadRow]) {
             if keys.isEmpty { return }
             writes.removeAll { keys.contains($0.entry.key) }
-            absence = nil
+            for row in rows where keys.contains(row.stored) { absences[row.place] = nil }
         }
     }
 
@@ -462,22 +508,23 @@ extension Cache {
                 }
                 made.entries[row.place] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
                 let claim = LoadClaim(loads: loads, keys: [stored], load: load)
-                made.change = change(key, stored, .renew(header, at: now), by: .load(load), if: claim)
+                made.add(change(key, stored, .renew(header, at: now), by: .load(load), if: claim))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
-                made.absence = age.rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
+                let end = age.rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
+                if end >= now { made.absences[row.place] = end }
                 if row.header == nil { continue }
                 let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), row.hash)
-                made.change = Change(.remove([stored]), by: .load(load), if: claim, in: copies) {
-                    if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1) }
-                }
+                made.add(
+                    Change(.remove([stored]), by: .load(load), if: claim, in: copies) {
+                        if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1) }
+                    })
             }
         }
     }
 
-    /// Returns the next change that stores the results; nil if there is none.
-    private func nextChange(_ load: Int, _ made: inout LoadedEntries) -> Change? {
-        if let change = made.change.take() { return change }
+    /// Returns the next change that writes the new values; nil if there is none.
+    private func nextWrites(_ load: Int, _ made: LoadedEntries) -> Change? {
         if made.isStored { return nil }
         // Asked again if a key was overtaken since.
         let isWhole = made.writes.count == 1 && loads.stands(load, at: made.writes[0].entry.key)

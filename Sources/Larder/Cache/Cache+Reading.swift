@@ -48,16 +48,6 @@ extension Cache {
         }
     }
 
-    /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
-    func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowSummary)? {
-        let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
-        let ticket = copies.state.withLock { $0.ticket(hash) }
-        guard let row = try rows.currentRow(stored) else { return nil }
-        let (value, isExpired) = (try decode(row), row.header.end < now)
-        if !isExpired { offer(value, of: row, key, hash, at: now, ticket) }
-        return (CacheEntry(key, value, row.header, isExpired: isExpired), row.header.summary)
-    }
-
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
     ///
     /// The read doesn't count as access.
@@ -226,11 +216,15 @@ extension Cache {
 
     /// The counters of the cache since it was opened by this manager, or since ``resetStatistics()``.
     public var statistics: CacheStatistics {
-        CacheStatistics(copies.state.withLock { $0.counts.since($0.resetCounts) })
+        let loading = copies.loads.counts
+        return CacheStatistics(copies.state.withLock { $0.counts.with(loading).since($0.resetCounts) })
     }
 
     /// Sets the counters of ``statistics`` to zero.
-    public func resetStatistics() { copies.state.withLock { $0.resetCounts = $0.counts } }
+    public func resetStatistics() {
+        let loading = copies.loads.counts
+        copies.state.withLock { $0.resetCounts = $0.counts.with(loading) }
+    }
 }
 
 extension Cache {

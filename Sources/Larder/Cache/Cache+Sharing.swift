@@ -79,6 +79,9 @@ extension Cache {
     /// The clock of entries, by which ages are turned into those of a tier.
     package var now: Int64 { rows.now() }
 
+    /// The clock by which it is measured how long a load takes.
+    package var nanoseconds: @Sendable () -> Int64 { { [time = rows.store.time] in time.nanoseconds() } }
+
     // MARK: Copies on this node
 
     /// Returns a value that memory may serve, before a tier is asked.
@@ -149,9 +152,9 @@ extension Cache {
     /// The result of a load, for calls that need one.
     package func requireOne<R>(_ key: Key, _ result: R?) throws(CacheError) -> R { try one(key, result) }
 
-    /// A generator whose loads ask the tier.
-    package func tierGenerator(
-        _ policy: GenerationPolicy, acceptsAbsence: Bool,
-        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
-    ) -> ValueGenerator<Key, Value?> { generator(policy, acceptsAbsence: acceptsAbsence, generate) }
+    /// The milliseconds until an entry expires; nil for none, or one that has.
+    package func timeLeft(of row: LoadRow) -> Int64? {
+        guard let end = row.header?.end, row.entry != nil, end >= rows.now() else { return nil }
+        return end == .max ? .max : end - rows.now()
+    }
 }

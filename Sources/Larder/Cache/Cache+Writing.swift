@@ -295,7 +295,7 @@ extension Cache {
         }
         let now = rows.store.time.now()
         var (meta, end) = (old?.header.meta ?? RowMeta(), old?.header.ownEnd(ifWrittenAt: now))
-        meta.cost = nil
+        (meta.cost, meta.refresh) = (nil, nil)
         try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result
     }

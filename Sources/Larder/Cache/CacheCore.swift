@@ -18,6 +18,8 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     @usableFromInline let keyCodec = KeyCodec<Key>()
     /// A Boolean value that indicates whether a shared cache is open on it.
     let isShared = Atomic(false)
+    /// What calls for many keys know of the time for which the store keeps expired entries.
+    let staleWindow = StaleWindow()
     private let rows: CacheRows
     private let reporter: Reporter
 
@@ -103,7 +105,10 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
         _ = consume old
     }
 
-    func wasCleared() { copies.cleared() }
+    func wasCleared() {
+        copies.cleared()
+        staleWindow.reset()
+    }
 
     func wasResumed() { copies.noteReset() }
 

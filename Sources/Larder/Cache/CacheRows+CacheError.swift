@@ -43,12 +43,6 @@ extension CacheRows {
         }
     }
 
-    /// Returns the row of a key; nil if there is none.
-    @usableFromInline
-    func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
-        try reading(key) { () throws(StoreError) in try row(key) }
-    }
-
     /// Returns the row of a key if it is a plain one; else puts it into `other` if there is one.
     @usableFromInline
     func plainRow(

@@ -25,6 +25,22 @@ public struct CacheStatistics: Hashable, Sendable {
     /// All callers that wait for one load count as one.
     public let loads: Int
 
+    /// The number of loads that ended with an error, those of one key or of many.
+    ///
+    /// Loads that were cancelled or have taken too long don't count.
+    public let loadFailures: Int
+
+    /// The number of loads that were ended because they took too long; see ``GenerationPolicy/timeout``.
+    public let loadTimeouts: Int
+
+    /// The number of expired values that were served as a ``GenerationPolicy`` allows; they count as ``hits`` too.
+    public let staleHits: Int
+
+    /// How long loads took that have not failed: the calls of closures, each for one key or for many.
+    ///
+    /// For a shared cache that includes the answer of the tier.
+    public let loadTimes: LoadTimes
+
     /// The number of entries that were deleted because they had expired.
     ///
     /// An expired entry counts when its row is deleted. A read that finds it before that counts as a miss.
@@ -63,12 +79,22 @@ public struct CacheStatistics: Hashable, Sendable {
     /// The subscript is such a call. A damaged entry counts when its row is deleted, in the background.
     public let failures: Int
 
+    /// Creates the statistics from counters by their numbers in the store.
+    package init(activity: [Int64: Int64]) { self.init(CacheCounts(activity)) }
+
     init(_ counts: CacheCounts) {
         (memoryHits, memoryEvictions) = (counts.memoryHits, counts.memoryEvictions)
         (diskHits, misses, expirations) = (counts.diskHits, counts.misses, counts.expirations)
         (countEvictions, sizeEvictions) = (counts.countEvictions, counts.sizeEvictions)
         (spaceEvictions, deciderEvictions) = (counts.spaceEvictions, counts.deciderEvictions)
         (writes, removals, failures, loads) = (counts.writes, counts.removals, counts.failures, counts.loads)
+        staleHits = counts.staleHits
+        // Those of loads are read first, and the counters may be reset in the meantime.
+        (loadFailures, loadTimeouts) = (max(0, counts.loading.failures), max(0, counts.loading.timeouts))
+        var times = counts.loading.times
+        times.counts = times.counts.map { max(0, $0) }
+        times.total = max(.zero, times.total)
+        loadTimes = times
     }
 }
 
@@ -77,6 +103,9 @@ public struct CacheStatistics: Hashable, Sendable {
 struct CacheCounts: Sendable {
     @usableFromInline var (memoryHits, diskHits, misses, memoryEvictions) = (0, 0, 0, 0)
     @usableFromInline var (writes, failures, loads) = (0, 0, 0)
+    var staleHits = 0
+    /// What the loads have counted, which is added when the counters are read.
+    var loading = LoadCounts()
     var (expirations, removals) = (0, 0)
     var (countEvictions, sizeEvictions, spaceEvictions, deciderEvictions) = (0, 0, 0, 0)
 
@@ -96,13 +125,25 @@ struct CacheCounts: Sendable {
 
     private static let all: [any WritableKeyPath<CacheCounts, Int> & Sendable] = [
         \.memoryHits, \.diskHits, \.misses, \.expirations, \.memoryEvictions, \.countEvictions, \.sizeEvictions,
-        \.spaceEvictions, \.deciderEvictions, \.writes, \.removals, \.failures, \.loads,
+        \.spaceEvictions, \.deciderEvictions, \.writes, \.removals, \.failures, \.loads, \.staleHits,
+        \.loading.failures, \.loading.timeouts, \.loading.times.microseconds,
     ]
+    /// The number in the store of the first class of load times.
+    private static let firstTime = 64
+
+    func with(_ loading: LoadCounts) -> CacheCounts {
+        var counts = self
+        counts.loading = loading
+        return counts
+    }
 
     /// Returns what was counted since an earlier moment.
     func since(_ earlier: CacheCounts) -> CacheCounts {
         var counts = self
         for count in Self.all { counts[keyPath: count] -= earlier[keyPath: count] }
+        for place in counts.loading.times.counts.indices {
+            counts.loading.times.counts[place] -= earlier.loading.times.counts[place]
+        }
         return counts
     }
 
@@ -113,6 +154,9 @@ struct CacheCounts: Sendable {
         for (number, count) in Self.all.enumerated() {
             self[keyPath: count] = Int(clamping: numbers[Int64(number)] ?? 0)
         }
+        for place in loading.times.counts.indices {
+            loading.times.counts[place] = Int(clamping: numbers[Int64(Self.firstTime + place)] ?? 0)
+        }
     }
 
     /// The counters by their numbers in the store, those that are not zero.
@@ -120,6 +164,9 @@ struct CacheCounts: Sendable {
         var numbers: [Int64: Int64] = [:]
         for (number, count) in Self.all.enumerated() where self[keyPath: count] != 0 {
             numbers[Int64(number)] = Int64(self[keyPath: count])
+        }
+        for (place, count) in loading.times.counts.enumerated() where count != 0 {
+            numbers[Int64(Self.firstTime + place)] = Int64(count)
         }
         return numbers
     }

@@ -8,6 +8,7 @@ package struct EntryAttributes: Sendable {
     package var maxAge: MaxAge?
     package var extendedData: Data?
     package var tags: Set<String>
+    package var refresh: RefreshNote?
     /// Nil keeps the pin of an older entry.
     @usableFromInline var isPinned: Bool?
     /// The encoded value, if it is known.
@@ -37,6 +38,7 @@ package struct EntryAttributes: Sendable {
         meta.isPinned = isPinned ?? false
         meta.cost = cost.map { Int64(BoundedTable<Int, Int>.clamped($0)) }
         meta.extendedData = extendedData
+        meta.refresh = refresh
         if !tags.isEmpty { meta.tags = Set(tags.map { CBORText.normalized($0) }).sorted() }
         return (meta, end)
     }

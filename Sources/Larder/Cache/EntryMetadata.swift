@@ -29,6 +29,11 @@ public struct EntryMetadata: Hashable, Sendable {
     /// The cost that the entry was given for the limit in memory; nil if it is the size of its payload.
     public let cost: Int?
 
+    /// The moment from which generators load the value again, as its origin has said; nil if it has not.
+    ///
+    /// See ``Generated/value(_:maxAge:cost:extendedData:tags:refreshAfter:)``.
+    public let refreshesAt: Date?
+
     /// Creates metadata, for tests of a program's own code.
     ///
     /// - Parameters:
@@ -40,14 +45,15 @@ public struct EntryMetadata: Hashable, Sendable {
     ///   - isFile: A Boolean value that indicates whether the payload is a file of its own.
     ///   - tags: The tags of the entry.
     ///   - cost: The cost that the entry was given.
+    ///   - refreshesAt: The moment from which generators load the value again.
     public init(
         size: Int = 0, writtenAt: Date = Date(timeIntervalSinceReferenceDate: 0), accessedAt: Date? = nil,
         expiresAt: Date? = nil, isPinned: Bool = false,
-        isFile: Bool = false, tags: Set<String> = [], cost: Int? = nil
+        isFile: Bool = false, tags: Set<String> = [], cost: Int? = nil, refreshesAt: Date? = nil
     ) {
         (self.size, self.writtenAt, self.accessedAt) = (size, writtenAt, accessedAt ?? writtenAt)
         (self.expiresAt, self.isPinned, self.isFile) = (expiresAt, isPinned, isFile)
-        (self.tags, self.cost) = (tags, cost)
+        (self.tags, self.cost, self.refreshesAt) = (tags, cost, refreshesAt)
     }
 
     init(_ header: EntryHeader) {
@@ -59,6 +65,8 @@ public struct EntryMetadata: Hashable, Sendable {
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
         (isPinned, isFile) = (header.meta.isPinned, header.file != nil)
         (tags, cost) = (Set(header.meta.tags), header.meta.cost.map { Int(clamping: $0) })
+        let moment = header.summary.refresh.moment
+        refreshesAt = moment == .max ? nil : SystemClock.date(of: moment)
     }
 }
 

@@ -11,17 +11,23 @@ final class LoadLimits: Sendable {
     /// Returns the error for callers of a load that is ended.
     let timeout: @Sendable () -> any Error
     /// Gets the error of a load that goes on after its callers.
-    let failed: @Sendable (any Error) -> Void
-    /// Becomes true when the call no longer waits.
-    let isLate = Atomic(false)
+    let failed: LoadFailure
+    /// The places of the keys for which the call has waited too long.
+    private let places = Mutex<[Int]>([])
 
     init(
         soft: Duration?, hard: Duration?, _ timekeeper: Timekeeper, timeout: @escaping @Sendable () -> any Error,
-        failed: @escaping @Sendable (any Error) -> Void
+        failed: @escaping LoadFailure
     ) {
         (self.soft, self.hard, self.timekeeper) = (soft, hard, timekeeper)
         (self.timeout, self.failed) = (timeout, failed)
     }
+
+    /// Notes for which keys the call waits no longer, by their places in it.
+    func note(late: [Int]) { places.withLock { $0 = late } }
+
+    /// The places of the keys for which the call has waited too long, because there is an old value.
+    var late: [Int] { places.withLock { $0 } }
 }
 
 /// The timers of a call that waits for loads.
@@ -30,13 +36,18 @@ struct LoadPatience: Sendable {
     private let wakeups: [Wakeup]
     private let isOver = Over()
 
-    private final class Over: Sendable { let isHard = Atomic(false) }
+    private final class Over: Sendable {
+        /// Becomes true when the call no longer waits, because it has an old value.
+        let isSoft = Atomic(false)
+        /// Becomes true when the call has waited too long.
+        let isHard = Atomic(false)
+    }
 
     init<ID>(_ limits: LoadLimits, _ loads: Loads<ID>, _ own: LoadTicket?, _ others: [LoadTicket]) {
         let (isOver, timekeeper) = (isOver, limits.timekeeper)
         let soft = limits.soft.map { time in
             timekeeper.wakeBriefly(time) { [limits] in
-                limits.isLate.store(true, ordering: .relaxed)
+                isOver.isSoft.store(true, ordering: .relaxed)
                 if let own { loads.leaveRunning(own, limits.failed) }
                 // Whether one of another call goes on is the matter of that call.
                 return { for ticket in others { loads.leave(ticket) } }
@@ -62,7 +73,7 @@ struct LoadPatience: Sendable {
     ///
     /// - Throws: The error of a call that has waited too long.
     func isLate() throws -> Bool {
-        if limits.isLate.load(ordering: .relaxed) { return true }
+        if isOver.isSoft.load(ordering: .relaxed) { return true }
         if isOver.isHard.load(ordering: .relaxed) { throw limits.timeout() }
         return false
     }

@@ -76,6 +76,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var absences: [ID: Int64] = [:]
         /// The loads whose callers have the result before it is stored, and their bytes.
         var (storingCount, storingBytes) = (0, 0)
+        var counts = LoadCounts()
 
         /// A Boolean value that indicates whether no write concerns anything here.
         var isUnaffected: Bool { standing.isEmpty && absences.isEmpty }
@@ -201,6 +202,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     private func expire(_ number: Int, _ error: any Error) {
         let ending = change { state -> Ending in
             guard let load = state.loads[number], load.result == nil, !load.isClaimed else { return Ending() }
+            state.counts.timeouts += 1
             state.keep(at: load.keys) { $0 != number }
             defer { (load.result, load.task, load.wakers, load.deadline) = (.failure(error), nil, [:], nil) }
             if load.callers.isEmpty { state.loads[number] = nil }
@@ -280,12 +282,14 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     }
 
     /// Leaves a load that has no result yet, and lets it go on without callers.
-    func leaveRunning(_ ticket: Ticket, _ failed: @escaping @Sendable (any Error) -> Void) {
+    ///
+    /// - Parameter failed: Gets the error of the load, and the places of its keys in the call.
+    func leaveRunning(_ ticket: Ticket, _ failed: @escaping LoadFailure) {
         let wake = change { state -> (@Sendable () -> Void)? in
             guard let load = state.loads[ticket.load], load.result == nil,
                 load.callers.remove(ticket.caller) != nil
             else { return nil }
-            load.failed = failed
+            load.failed = { failed($0, ticket.places.map { $0.inCall }) }
             return load.wakers.removeValue(forKey: ticket.caller)
         }
         wake?()
@@ -319,23 +323,27 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - result: The outputs, in the order of its keys.
-    ///   - absence: The last moment at which its keys, where it stands, are known to have no value.
+    ///   - absences: The last moments at which keys, by their places in the load, are known to have no value. Those that were written
+    ///     since are none.
+    ///   - time: The nanoseconds that the closure of the program took; nil if it was not called.
     @inline(__always)
     func finish<Output: Sendable>(
-        _ ticket: Ticket, _ result: Result<[Output?], any Error>, absentUntil absence: Int64?
+        _ ticket: Ticket, _ result: Result<[Output?], any Error>, absences: [Int: Int64] = [:], time: Int64? = nil
     ) {
-        finish(ticket, result.map { Outputs(values: $0) as any LoadOutputs }, absence)
+        finish(ticket, result.map { Outputs(values: $0) as any LoadOutputs }, absences, time)
     }
 
-    private func finish(_ ticket: Ticket, _ result: Result<any LoadOutputs, any Error>, _ absence: Int64?) {
+    private func finish(
+        _ ticket: Ticket, _ result: Result<any LoadOutputs, any Error>, _ absences: [Int: Int64], _ time: Int64?
+    ) {
         let ending = change { state -> Ending in
             // One that was ended has its result.
             guard let load = state.loads[ticket.load], load.result == nil || load.early != nil else { return Ending() }
-            if let absence {
-                for key in load.keys where state.stands(ticket.load, at: key) {
-                    if state.absences.count >= Self.absenceLimit { state.absences = [:] }
-                    state.absences[key] = absence
-                }
+            if let time { state.counts.times.note(nanoseconds: time) }
+            if case .failure = result, load.early == nil { state.counts.failures += 1 }
+            for (place, end) in absences where state.stands(ticket.load, at: load.keys[place]) {
+                if state.absences.count >= Self.absenceLimit { state.absences = [:] }
+                state.absences[load.keys[place]] = end
             }
             state.keep(at: load.keys) { $0 != ticket.load }
             defer { (load.task, load.wakers, load.deadline) = (nil, [:], nil) }
@@ -420,6 +428,11 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         state.withLock { $0.stands(load, at: key) }
     }
 
+    /// Returns whether a load stands at any of the keys.
+    func stand(at keys: [ID]) -> Bool {
+        !count.isZero && state.withLock { state in keys.contains { state.standing[$0] != nil } }
+    }
+
     /// Returns whether a key is known to have no value at a moment.
     func isAbsent(_ key: ID, at now: Int64) -> Bool {
         !count.isZero && state.withLock { $0.absences[key].map { $0 >= now } ?? false }
@@ -432,6 +445,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
 
     /// A Boolean value that indicates whether no load runs.
     var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil && $0.early == nil } } }
+
+    /// What was counted of the loads.
+    var counts: LoadCounts {
+        get { state.withLock { $0.counts } }
+        set { state.withLock { $0.counts = newValue } }
+    }
 
     /// A Boolean value that indicates whether callers have a result that is not stored yet.
     var isStoring: Bool { state.withLock { $0.storingCount > 0 } }
@@ -462,19 +481,24 @@ extension Loads {
                 patience?.end()
                 for ticket in others { leave(ticket) }
             }
+            var taken = 0
             do {
                 if let own {
                     run(own, within: limits) { await lead(own) }
                     await wait(own)
                     try take(own, into: &outputs)
+                    taken += 1
                 }
                 for ticket in others {
                     await wait(ticket)
                     try take(ticket, into: &outputs)
+                    taken += 1
                 }
             } catch let error as CancellationError {
-                if try patience?.isLate() == true { return outputs }
-                throw error
+                guard let limits, try patience?.isLate() == true else { throw error }
+                let late = ((own.map { [$0] } ?? []) + others).dropFirst(taken)
+                limits.note(late: late.flatMap { $0.places.map { $0.inCall } })
+                return outputs
             }
             rest = needsValue ? Self.missing(of: others, in: outputs) : []
         }
@@ -508,69 +532,18 @@ extension Loads {
         tickets.flatMap { $0.places.map { $0.inCall } }.filter { outputs[$0] == nil }.sorted()
     }
 
-    /// Begins to load a key in the background, unless a load of it runs or this code is a part of one.
+    /// Begins to load keys in the background, those of which no load runs, unless this code is a part of a load of one.
     func loadInBackground(
-        _ key: ID, within limits: LoadLimits? = nil, _ lead: @escaping @Sendable (Ticket) async -> Void,
-        failed: @escaping @Sendable (any Error) -> Void
+        _ keys: [ID], within limits: LoadLimits? = nil, _ lead: @escaping @Sendable (Ticket) async -> Void,
+        failed: @escaping LoadFailure
     ) {
         let tickets: (own: Ticket?, others: [Ticket])
-        do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false, at: nil) } catch { return }
+        do throws(CacheError) { tickets = try join(keys, Array(keys.indices), isSynchronous: false, at: nil) } catch {
+            return
+        }
         for ticket in tickets.others { leave(ticket) }
         guard let own = tickets.own else { return }
         leaveRunning(own, failed)
         run(own, within: limits) { await lead(own) }
-    }
-}
-
-/// A caller of a load.
-struct LoadTicket: Sendable {
-    let load: Int
-    let caller: Int
-    let places: [LoadPlace]
-}
-
-/// Where a key is in a call, and among the keys of a load.
-struct LoadPlace: Sendable {
-    let inCall: Int
-    let inLoad: Int
-}
-
-/// A load that stands at a key, which has a place in it.
-private struct LoadStand {
-    let load: Int
-    let place: Int
-}
-
-/// What a load has yet to store, and the end of what its callers have.
-struct LoadStoring: Sendable {
-    let bytes: Int
-    let end: Int64
-}
-
-/// What a load has for its callers, of whatever type.
-private protocol LoadOutputs: AnyObject, Sendable {
-    func hasOutput(at place: Int) -> Bool
-}
-
-private final class Outputs<Output: Sendable>: LoadOutputs {
-    let values: [Output?]
-
-    init(values: [Output?]) { self.values = values }
-
-    func hasOutput(at place: Int) -> Bool { values[place] != nil }
-}
-
-/// The loads that the running code is a part of.
-enum LoadChain {
-    /// The numbers of the loads, the outermost first; in synchronous code outside tasks the value belongs to the thread.
-    @TaskLocal static var current: [Int] = []
-
-    private static let lastNumber = Atomic(0)
-
-    /// A number for a load or a caller that no other one in the process has.
-    static func newNumber() -> Int { lastNumber.add(1, ordering: .relaxed).newValue }
-
-    static func entering<R>(_ load: Int, _ body: () throws -> R) rethrows -> R {
-        try $current.withValue(current + [load], operation: body)
     }
 }

@@ -162,7 +162,7 @@ extension CacheManager {
             CacheInfo(
                 name: cache.declaration.name, version: CacheVersion(cache.declaration.version), count: Int(cache.count),
                 sizeOnDisk: cache.size, openedAt: SystemClock.date(of: cache.openedAt),
-                limits: DiskLimits(cache.limits), activity: CacheStatistics(CacheCounts(cache.activity)),
+                limits: DiskLimits(cache.limits), activity: CacheStatistics(activity: cache.activity),
                 lastOpener: cache.opener.map {
                     CacheInfo.StoreOpener(
                         program: $0.program, libraryVersion: $0.library, openedAt: SystemClock.date(of: $0.openedAt))

@@ -442,6 +442,9 @@ extension BoundedTable {
         precondition(held == totalUnits, "The total of bytes is not that of the entries.")
         precondition(units.reduce(0) { $0 + Int($1) } == held, "Bytes belong to no entry.")
         precondition(!isOverLimit, "A limit is exceeded.")
+        for index in hints.indices where !hints[index].isNone {
+            precondition(table.isEntry(UInt32(index)), "A refresh time belongs to no entry.")
+        }
     }
 }
 #endif

@@ -14,6 +14,21 @@ public struct MemoryCacheStatistics: Sendable, Equatable {
     /// The number of expired entries that a read or a sweep has removed.
     public var expirations = 0
 
+    /// The number of keys that closures were asked to make values for, whatever came of it.
+    public var loads = 0
+
+    /// The number of loads that ended with an error, those of one key or of many.
+    public var loadFailures = 0
+
+    /// The number of loads that were ended because they took too long; see ``GenerationPolicy/timeout``.
+    public var loadTimeouts = 0
+
+    /// The number of expired values that were served as a ``GenerationPolicy`` allows; their reads count as misses.
+    public var staleHits = 0
+
+    /// How long loads took that have not failed: the calls of closures, each for one key or for many.
+    public var loadTimes = LoadTimes()
+
     /// The share of reads that found a value, from 0 to 1; 0 if there was no read.
     public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
 
@@ -25,10 +40,19 @@ extension MemoryCache {
     /// The numbers of hits, misses, evictions and expirations, exact for calls from any threads.
     ///
     /// The subscript and ``value(forKey:)`` count as reads.
-    public var statistics: MemoryCacheStatistics { state.withLock { $0.counts } }
+    public var statistics: MemoryCacheStatistics {
+        let loading = loads.counts
+        var counts = state.withLock { $0.counts }
+        (counts.loadFailures, counts.loadTimeouts) = (loading.failures, loading.timeouts)
+        counts.loadTimes = loading.times
+        return counts
+    }
 
     /// Sets all numbers of ``statistics`` to 0.
-    public func resetStatistics() { state.withLock { $0.counts = MemoryCacheStatistics() } }
+    public func resetStatistics() {
+        loads.counts = LoadCounts()
+        state.withLock { $0.counts = MemoryCacheStatistics() }
+    }
 
     /// A name for logs and debuggers; empty unless it is set.
     public var name: String {

@@ -20,6 +20,8 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// In a memory cache the number is negative for an age that no access moves, and 0 where there is none.
     @usableFromInline var ages: [Int64] = []
     @usableFromInline var usualAge: Int64 = 0
+    /// What is known about the refresh of each entry; nothing for indices beyond the end.
+    @usableFromInline var hints: [RefreshHint] = []
     /// Wide enough for as many entries as there can be at 2^53 each.
     @usableFromInline var totalCost = WideSum(0)
     @usableFromInline var countLimit: Int
@@ -252,6 +254,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             totalUnits &-= Int(units[Int(index)])
             units[Int(index)] = 0
         }
+        if Int(index) < hints.count { hints[Int(index)] = .none }
     }
 
     /// Records the data of an entry that is in no total.
@@ -287,6 +290,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         ends = []
         versions = []
         ages = []
+        hints = []
         totalCost = WideSum(0)
         totalUnits = 0
         hasCosts = false
@@ -346,6 +350,17 @@ extension BoundedTable {
         array = extended
     }
 
+    /// Notes what is known of the refresh of an entry; most have no such note.
+    @inlinable @inline(__always)
+    mutating func setHint(_ hint: RefreshHint, at index: UInt32) {
+        if hints.isEmpty && hint.isNone { return }
+        if Int(index) >= hints.count { Self.extend(&hints, with: .none, to: index, within: table.nodeCapacity) }
+        hints[Int(index)] = hint
+    }
+
+    @inlinable
+    func hint(of index: UInt32) -> RefreshHint { Int(index) < hints.count ? hints[Int(index)] : .none }
+
     // MARK: The capacity of the table
 
     /// The number of entries for which the table should have capacity, estimated from the present ones.
@@ -374,6 +389,7 @@ extension BoundedTable {
         Self.rearrange(&ends, .max, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&versions, RowVersion.none, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ages, usualAge, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&hints, .none, origins, to: Int(table.nodeCapacity))
     }
 
     /// Moves each entry's elements to the entry's new index.

@@ -18,6 +18,7 @@ package enum EntryBytes {
     @inlinable static var ofCost: Int { MemoryLayout<Int>.stride }
     @inlinable static var ofUnits: Int { MemoryLayout<UInt32>.stride }
     @inlinable static var ofEnd: Int { MemoryLayout<Int64>.stride }
+    @usableFromInline static var ofHint: Int { MemoryLayout<RefreshHint>.stride }
     static var ofVersion: Int { MemoryLayout<RowVersion>.stride }
 
     /// The bytes that a full table takes for each entry, without what keys and values have outside of it.

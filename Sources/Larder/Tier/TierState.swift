@@ -119,14 +119,18 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         let end = max(copy.end, now.addingSaturated(age))
         memory.table.withValue(at: index) { $0.slide(to: end) }
         return .slid(
-            copy.value, RowSummary(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
+            copy.value,
+            RowSummary(
+                id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now,
+                refresh: memory.hint(of: index)))
     }
 
-    /// Returns the end of a copy, and the time from its write or last access to it.
-    func age(of key: Key, hash: UInt64) -> (end: Int64, length: Int64)? {
+    /// Returns what says when a copy is to be loaded again.
+    func refreshTimes(of key: Key, hash: UInt64) -> RefreshTimes? {
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
-        return (memory.table.value(at: index).end, memory.age(of: index))
+        return RefreshTimes(
+            end: memory.table.value(at: index).end, age: memory.age(of: index), hint: memory.hint(of: index))
     }
 
     /// Returns the values of keys, in their order, if memory may serve all of them.
@@ -306,7 +310,8 @@ extension TierState {
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
         let (origin, accessGrain) = (origin, accessGrain)
         let replaced = memory.setValue(
-            value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, end: nil, into: &discards
+            value, forKey: copy.key, hash: copy.hash, cost: copy.cost,
+            bytes: copy.bytes + (row.refresh.isNone ? 0 : EntryBytes.ofHint), end: nil, into: &discards
         ) { memory, index in
             if Int(index) >= memory.versions.count {
                 Memory.extend(&memory.versions, with: RowVersion.none, to: index, within: memory.table.nodeCapacity)
@@ -314,6 +319,7 @@ extension TierState {
             memory.versions[Int(index)] = RowVersion(id: row.id, revision: row.revision)
             memory.table.accessOrder.setTime(time, of: index)
             memory.setAge(row.age, at: index)
+            memory.setHint(row.refresh, at: index)
         } willEvict: { memory, index in
             evicted += 1
             if let access = memory.access(at: index, since: origin, accessGrain) { accesses.append(access) }
@@ -329,6 +335,7 @@ extension TierState {
     mutating func setAge(_ row: RowSummary, at index: UInt32) {
         memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
         memory.setAge(row.age, at: index)
+        memory.setHint(row.refresh, at: index)
     }
 }
 

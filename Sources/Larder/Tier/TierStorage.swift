@@ -196,9 +196,11 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     }
 
     package func takeActivity() -> [Int64: Int64] {
-        state.withLock { state in
-            defer { state.takenCounts = state.counts }
-            return state.counts.since(state.takenCounts)
+        let loading = loads.counts
+        return state.withLock { state in
+            let counts = state.counts.with(loading)
+            defer { state.takenCounts = counts }
+            return counts.since(state.takenCounts)
         }.byNumber
     }
 

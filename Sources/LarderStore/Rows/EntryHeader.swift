@@ -70,19 +70,24 @@ package struct RowSummary: Sendable {
     /// The milliseconds by which each access moves the end; nil if none does.
     @usableFromInline package let slidingAge: Int64?
     @usableFromInline package let writtenAt: Int64
+    @usableFromInline package let refresh: RefreshHint
 
     @usableFromInline
-    package init(id: Int64, revision: Int64, end: Int64, slidingAge: Int64?, writtenAt: Int64) {
+    package init(
+        id: Int64, revision: Int64, end: Int64, slidingAge: Int64?, writtenAt: Int64, refresh: RefreshHint = .none
+    ) {
         (self.id, self.revision, self.end) = (id, revision, end)
-        (self.slidingAge, self.writtenAt) = (slidingAge, writtenAt)
+        (self.slidingAge, self.writtenAt, self.refresh) = (slidingAge, writtenAt, refresh)
     }
 
     /// The summary of a row with this rule, its own or that of its cache.
-    init(id: Int64, revision: Int64, _ rule: AgeRule, writtenAt: Int64, accessedAt: Int64) {
+    init(
+        id: Int64, revision: Int64, _ rule: AgeRule, writtenAt: Int64, accessedAt: Int64, _ refresh: RefreshNote?
+    ) {
         self.init(
             id: id, revision: revision,
             end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt, id: id),
-            slidingAge: rule.slidingAge, writtenAt: writtenAt)
+            slidingAge: rule.slidingAge, writtenAt: writtenAt, refresh: refresh?.hint(writtenAt: writtenAt) ?? .none)
     }
 
     package var version: RowVersion { RowVersion(id: id, revision: revision) }
@@ -95,7 +100,9 @@ package struct RowSummary: Sendable {
 
 extension EntryHeader {
     @usableFromInline package var summary: RowSummary {
-        RowSummary(id: id, revision: revision, end: end, slidingAge: slidingAge, writtenAt: writtenAt)
+        RowSummary(
+            id: id, revision: revision, end: end, slidingAge: slidingAge, writtenAt: writtenAt,
+            refresh: meta.refresh?.hint(writtenAt: writtenAt) ?? .none)
     }
 }
 

@@ -11,6 +11,7 @@ package struct RowMeta: Hashable, Sendable {
     @usableFromInline package var cost: Int64?
     package var extendedData: Data?
     package var tags: [String] = []
+    package var refresh: RefreshNote?
 
     @usableFromInline
     package init() {}
@@ -28,6 +29,7 @@ package struct RowMeta: Hashable, Sendable {
 
     var isEmpty: Bool {
         !isPinned && !hasFixedEnd && slidingAge == nil && cost == nil && extendedData == nil && tags.isEmpty
+            && refresh == nil
     }
 
     /// The packed form: a byte that says what follows, then each as a length or number of 8 bytes and its bytes.
@@ -36,6 +38,7 @@ package struct RowMeta: Hashable, Sendable {
         var bytes = Data([
             (isPinned ? 1 : 0) | (slidingAge == nil ? 0 : 2) | (cost == nil ? 0 : 4) | (extendedData == nil ? 0 : 8)
                 | (tags.isEmpty ? 0 : 16) | (hasFixedEnd ? 32 : 0)
+                | (refresh == nil ? 0 : 64)
         ])
         func append(_ number: Int64) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
         func append(_ part: Data) {
@@ -49,6 +52,7 @@ package struct RowMeta: Hashable, Sendable {
             append(Int64(tags.count))
             for tag in tags { append(Data(tag.utf8)) }
         }
+        if let refresh { append(refresh.number) }
         return bytes
     }
 
@@ -78,6 +82,7 @@ package struct RowMeta: Hashable, Sendable {
                 count -= 1
             }
         }
-        if isDamaged || !rest.isEmpty || flags > 63 { return nil }
+        if flags & 64 != 0 { refresh = RefreshNote(number: number()) }
+        if isDamaged || !rest.isEmpty || flags > 127 { return nil }
     }
 }

@@ -120,9 +120,9 @@ extension SQL {
     static let countOfFiles = SQL("SELECT count(*) FROM entry WHERE file IS NOT NULL")
     static let opener = SQL("SELECT program, library, opened_at FROM store WHERE program IS NOT NULL")
     static let activityOfCache = SQL(
-        "SELECT counter, sum(min(max(value, 0), 1 << 40)) FROM activity WHERE cache = ?1 AND day > ?2 GROUP BY counter")
+        "SELECT counter, sum(min(max(value, 0), 1 << 53)) FROM activity WHERE cache = ?1 AND day > ?2 GROUP BY counter")
     static let daysOfCache = SQL(
-        "SELECT day, counter, min(max(value, 0), 1 << 40) FROM activity WHERE cache = ?1 AND day > ?2 ORDER BY day")
+        "SELECT day, counter, min(max(value, 0), 1 << 53) FROM activity WHERE cache = ?1 AND day > ?2 ORDER BY day")
     static let countOfWritten = SQL(
         "SELECT count(*) FROM entry WHERE cache = ?1 AND written_at > ?2 AND written_at <= ?3")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")

@@ -13,17 +13,24 @@ package struct StoreTime: Sendable {
     /// Calls the closure once, on a thread of its own.
     package let wake: Wake
 
-    package init(now: @escaping @Sendable () -> Int64, wake: @escaping Wake) { (self.now, self.wake) = (now, wake) }
+    private let isManual: Bool
+
+    package init(now: @escaping @Sendable () -> Int64, isManual: Bool = false, wake: @escaping Wake) {
+        (self.now, self.isManual, self.wake) = (now, isManual, wake)
+    }
 
     /// Creates the time of a store from that of its manager.
     ///
     /// - Parameter now: The clock, if it is another one.
     package init(_ timekeeper: Timekeeper, now: (@Sendable () -> Int64)? = nil) {
-        self.init(now: now ?? timekeeper.now) { delay, action in
+        self.init(now: now ?? timekeeper.now, isManual: timekeeper.isManual) { delay, action in
             let wakeup = timekeeper.wake(.milliseconds(delay), action)
             return { wakeup.cancel() }
         }
     }
+
+    /// A moment, to measure how long something takes.
+    package func nanoseconds() -> Int64 { SystemClock.nanoseconds(of: isManual ? now : nil) }
 
     /// The time of the system.
     ///

@@ -74,6 +74,11 @@ package enum SystemClock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
+    /// Nanoseconds of the clock of a test, which counts milliseconds, or of one that is never set.
+    static func nanoseconds(of manual: (@Sendable () -> Int64)?) -> Int64 {
+        if let manual { manual().multipliedReportingOverflow(by: 1_000_000).partialValue } else { nanoseconds() }
+    }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)

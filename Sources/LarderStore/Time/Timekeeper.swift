@@ -34,6 +34,9 @@ package struct Timekeeper: Sendable {
         now: { SystemClock.now() },
         schedule: { TimerThread.ofProcess.fire($0, after: $1) })
 
+    /// A moment, to measure how long something takes.
+    package func nanoseconds() -> Int64 { SystemClock.nanoseconds(of: isManual ? now : nil) }
+
     /// Calls back once, on a thread of its own, when the duration has passed, unless the result was cancelled.
     package func wake(_ delay: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
         let wakeup = Wakeup(action)

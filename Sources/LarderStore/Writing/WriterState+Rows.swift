@@ -55,7 +55,8 @@ extension WriterState {
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
         let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
         let row = RowSummary(
-            id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
+            id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt,
+            meta.refresh)
         outcome.rows.append(.init(key: entry.key, row: row))
     }
 
@@ -279,7 +280,8 @@ extension WriterState {
         outcome.difference += Totals(size: size)
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         let row = RowSummary(
-            id: old.id, revision: revision, rule, writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt))
+            id: old.id, revision: revision, rule, writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt),
+            meta.refresh)
         outcome.rows.append(.init(key: key, row: row))
     }
 }

@@ -259,7 +259,7 @@ struct MemoryCacheLoadTests {
 
     @Test(arguments: [
         GenerationPolicy(staleFor: .seconds(-1)), .init(staleOnError: .seconds(-1)), .init(refreshAhead: -0.1),
-        .init(refreshAhead: .nan),
+        .init(refreshAhead: .share(.nan)),
     ])
     func `a policy that makes no sense is refused`(policy: GenerationPolicy) async throws {
         let error = await #expect(throws: CacheError.self) { try await cache().generator(policy) { _ in "" }(1) }

@@ -247,8 +247,8 @@ struct ValueGeneratorTests {
 
     @Test(arguments: [
         GenerationPolicy(staleFor: .seconds(-1)), GenerationPolicy(staleOnError: .seconds(-1)),
-        GenerationPolicy(refreshAhead: .nan), GenerationPolicy(refreshAhead: -0.1),
-        GenerationPolicy(refreshAhead: .infinity), GenerationPolicy(refreshAhead: 1.001),
+        GenerationPolicy(refreshAhead: .share(.nan)), GenerationPolicy(refreshAhead: -0.1),
+        GenerationPolicy(refreshAhead: .share(.infinity)), GenerationPolicy(refreshAhead: 1.001),
     ])
     func `a policy with a number out of range is refused by the call`(policy: GenerationPolicy) async throws {
         let cache = try bench.numbers()

@@ -50,6 +50,31 @@ struct JitterTests {
         #expect(try cache.count == 0)
     }
 
+    @Test func `pins and sliding ages of entries of their own are swept at their own ends`() throws {
+        let cache = try cache(.hours(1).jittered(0.5), memory: .disabled)
+        for key in 0..<100 {
+            switch key % 4 {
+            case 0: try cache.setValue("pinned", forKey: key, pinned: true)
+            case 1: try cache.setValue("sliding", forKey: key, maxAge: .hours(1).sinceLastAccess)
+            case 2: try cache.setValue("own", forKey: key, maxAge: .hours(1).jittered(0.5))
+            default: cache[key] = "plain"
+            }
+        }
+        let ends = ends(cache)
+        #expect((0..<100).filter { $0 % 4 == 1 }.allSatisfy { ends[$0] == 3600 })
+        #expect(Set((0..<100).filter { $0 % 4 != 1 }.map { ends[$0] }).count > 70)
+        for minute in stride(from: 30, through: 60, by: 5) {
+            store.clock.advance(by: .seconds(minute == 30 ? 1800 : 300))
+            try cache.removeExpired()
+            let left = ends.filter { $0.value >= Double(minute) * 60 }
+            #expect(Set(self.ends(cache).keys) == Set(left.keys))
+            // A sweep and a new opening leave the ends as they were.
+            #expect(self.ends(cache).allSatisfy { ends[$0.key] == $0.value })
+        }
+        store.clock.advance(by: .milliseconds(1))
+        #expect(try cache.removeExpired() == 25 && cache.count == 0)
+    }
+
     @Test func `each manager finds the same end, and memory, explanations and reads follow it`() throws {
         let cache = try cache(.hours(1).jittered(0.5))
         let other: Cache<Int, String> = try store.manager().cache(
