@@ -168,6 +168,14 @@ enum CacheSnippets {
             Dictionary(uniqueKeysWithValues: missing.map { ($0, "title \($0)") })
         }
 
+        let patient = GenerationPolicy(staleFor: .seconds(60))
+        let listed = try await titles.values(forKeys: [4, 5], policy: patient) { ids, old in
+            var made: [Int: Generated<String>] = [:]
+            for id in ids { made[id] = old[id] == nil ? .value("title \(id)", tags: ["list"]) : .notModified }
+            return made
+        }
+        guard listed.count == 2 else { throw Surprise() }
+
         let entry = try await titles.entry(forKey: 7) { id, old in
             if let old, old.extendedData == Data("v1".utf8) { return .notModified }
             return .value("title \(id)", maxAge: .hours(1), extendedData: Data("v1".utf8))
@@ -180,6 +188,11 @@ enum CacheSnippets {
 
         let missing = try await titles.value(forKey: 404) { _, _ in .none(for: .minutes(5)) }
 
+        guard title == entry.value, found.count == 3, headline == "title 9", missing == nil else { throw Surprise() }
+        try await staleValues(titles)
+    }
+
+    private static func staleValues(_ titles: Cache<Int, String>) async throws {
         let policy = GenerationPolicy(staleFor: .seconds(60), staleOnError: .seconds(3600), refreshAhead: 0.8)
         let loaded = titles.generator(policy) { id in "title \(id)" }
         let one = try await loaded(1)
@@ -202,8 +215,15 @@ enum CacheSnippets {
         let first = try await gathered(1)
         guard first == "title 1" else { throw Surprise() }
 
-        guard title == entry.value, one == "title 1", found.count == 3 else { throw Surprise() }
-        guard headline == "title 9", missing == nil, current == title else { throw Surprise() }
+        let revalidated = titles.generator { id, old in
+            .value("title \(id)", maxAge: .hours(1), refreshAfter: .seconds(60))
+        }
+        let fresh = try await revalidated(6)
+
+        let statistics = titles.statistics
+        let slow = statistics.loadTimes.bound(ofShare: 0.95)
+        print(statistics.loads, statistics.loadFailures, statistics.loadTimeouts, statistics.staleHits, slow ?? .zero)
+        guard one == "title 1", current == "title 7", fresh == "title 6" else { throw Surprise() }
     }
 
     private static func loadsOnOneThread() throws {

@@ -133,6 +133,25 @@ enum CookbookSnippets {
         guard articles[4] != nil else { throw Surprise() }
 
         do {
+            let policy = GenerationPolicy(
+                staleOnError: .seconds(86_400), refreshAhead: .probabilistic, softTimeout: .milliseconds(300),
+                timeout: .seconds(10))
+            let client = articles.batching(policy) { ids in
+                let found = try await api.articles(ids)
+                var made: [Int: Generated<Article>] = [:]
+                for id in ids {
+                    if let article = found[id] {
+                        made[id] = .value(article, maxAge: .hours(1), tags: ["article"])
+                    } else {
+                        made[id] = Generated<Article>.none(for: .minutes(5))
+                    }
+                }
+                return made
+            }
+            let shown = try await client(42)
+            guard shown?.title == "article 42" else { throw Surprise() }
+        }
+        do {
             let article = try await articles.entry(forKey: 7, allowingExpired: true)
             print(article?.value.title ?? "nothing", article?.isExpired ?? false)
         }
