@@ -93,6 +93,21 @@ package struct StoreProbe: Sendable {
         return notes
     }
 
+    /// Writes a note of a cache.
+    package func setNote(_ number: Int64, _ content: String, ofCache name: String) throws {
+        guard let url = manager.url else { return }
+        var connection = try Connection.open(.file(url.real.path), .init(role: .writer, busyMilliseconds: 10_000))
+        try connection.with(
+            SQL("INSERT OR REPLACE INTO note (cache, number, content) VALUES (?1, ?2, CAST(?3 AS BLOB))")
+        ) {
+            row throws(SQLiteError) in
+            try row.bind(name, at: 1)
+            try row.bind(number, at: 2)
+            try row.bind(content, at: 3)
+            _ = try row.step()
+        }
+    }
+
     /// Returns the first row of a query.
     private func numbers(_ query: String, text: String? = nil) throws -> [Int64] {
         func read(_ connection: inout Connection) throws(SQLiteError) -> [Int64] {

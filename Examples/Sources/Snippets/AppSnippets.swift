@@ -39,9 +39,8 @@ enum AppSnippets {
         let url = try await photos.fileURL(forKey: "cat")
         guard url == nil else { throw Surprise() }
 
-        manager.resume()
-        do { try await refresh() } catch { print(error) }
         try await manager.suspend()
+        try await manager.whileResumed { try await refresh() }
         try await manager.close()
     }
 

@@ -174,7 +174,7 @@ enum StoreSnippets {
         print(manager)
 
         let statistics = articles.statistics
-        print(statistics.hitRate, statistics.failures)
+        print(statistics.hitRate ?? 0, statistics.failures)
 
         let careful = CacheOptions(undecodable: .keep)
         _ = careful

@@ -20,6 +20,8 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     let isShared = Atomic(false)
     /// What calls for many keys know of the time for which the store keeps expired entries.
     let staleWindow = StaleWindow()
+    /// Opens once memory has what it had used last.
+    let warmth = Gate()
     private let rows: CacheRows
     private let reporter: Reporter
 
@@ -32,6 +34,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
             foreign: manager.foreign, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
             now: now)
         rows.attach(copies)
+        copies.setWarms(options.warms)
         PressureWatcher.ofProcess.add(self)
         watchBackground(options.clearsInBackground)
     }
@@ -59,6 +62,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
         if old.maxAge != maxAge { changes.append("the maximum age from \(old.maxAge) to \(maxAge)") }
         if old.disk != disk { changes.append("the limits on disk from \(old.disk.text) to \(disk.text)") }
         copies.state.withLock { $0.accessGrain = rows.accessGrain }
+        if options.warms != nil { copies.setWarms(options.warms) }
         if let memory = options.memory {
             let limits = copies.state.withLock { $0.limits }
             if limits != memory.counted {

@@ -150,6 +150,12 @@ public struct CacheOptions: Sendable {
     /// On systems without a background state, such as Linux and macOS, this has no effect.
     public var clearsInBackground: Bool
 
+    /// What is read into memory when the cache is opened; nil, the default, for nothing.
+    ///
+    /// The cache notes which entries memory has used last: when the manager is closed or suspended, and hourly if that has changed. The
+    /// first opening in a manager reads these in the background, see ``Cache/warmed()``. The latest open that names a number sets it.
+    public var warms: WarmStart?
+
     /// A closure that suggests the readable part of the name of a key's value file, given the key as text.
     ///
     /// The text of a key is the key itself, its digits, or the hexadecimal digits of its encoding. The result is
@@ -166,7 +172,7 @@ public struct CacheOptions: Sendable {
         undecodable: UndecodablePolicy = .drop,
         onFullDisk: FullDiskPolicy = .evict,
         clearsOnMemoryPressure: Bool = true, clearsInBackground: Bool = false, keepsExpired: Duration = .zero,
-        fileName: (@Sendable (String) -> String)? = nil
+        warms: WarmStart? = nil, fileName: (@Sendable (String) -> String)? = nil
     ) {
         self.memory = memory
         self.disk = disk
@@ -178,5 +184,22 @@ public struct CacheOptions: Sendable {
         self.onFullDisk = onFullDisk
         self.clearsOnMemoryPressure = clearsOnMemoryPressure
         self.keepsExpired = keepsExpired
+        self.warms = warms
+    }
+}
+
+/// How many of the entries that memory has used last are noted for the next opening.
+public enum WarmStart: Hashable, Sendable {
+    /// So many entries.
+    case entries(Int)
+
+    /// As many as take so many bytes of memory, as ``MemoryTier/totalBytes`` counts them.
+    case bytes(Int)
+
+    var amount: Int {
+        switch self {
+        case .entries(let count): count
+        case .bytes(let bytes): bytes
+        }
     }
 }

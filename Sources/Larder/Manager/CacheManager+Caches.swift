@@ -148,7 +148,9 @@ extension CacheManager {
             if rows.isNew { core.wasCleared() }
             core.declare(options, maxAge, rows)
         }
-        return Cache(core, rows, version, codec, options, self)
+        let cache = Cache(core, rows, version, codec, options, self)
+        if isNew, options.warms != nil { cache.warm() }
+        return cache
     }
 
     // MARK: All caches
@@ -221,6 +223,11 @@ private struct CacheOpening {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")
         try options.disk?.check(cacheNamed: name)
+        if let warms = options.warms, warms.amount < 0 {
+            throw CacheError(
+                .invalidConfiguration,
+                "The option `warms` of the cache \"\(name)\" is \(warms). Use zero or more.")
+        }
         for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
         where value < .zero {
             throw CacheError(

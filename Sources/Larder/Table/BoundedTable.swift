@@ -314,6 +314,9 @@ extension BoundedTable {
         return outside == 0 ? 0 : outside + EntryBytes.ofCost + EntryBytes.ofUnits
     }
 
+    /// The bytes that an entry takes.
+    func bytes(of index: UInt32) -> Int { overhead + Int(units(of: index)) * 16 }
+
     /// A Boolean value that indicates whether an entry of this cost and these bytes is kept at all.
     @inlinable
     func admits(cost: Int, bytes: Int) -> Bool {

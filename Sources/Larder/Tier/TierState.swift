@@ -37,6 +37,10 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     var limits: MemoryLimits
     var settings: CacheSettings
     @usableFromInline var accessGrain: Int64
+    /// How many of the entries that were used last are noted; nil for none.
+    var warms: WarmStart?
+    /// The ids that the note has.
+    var notedIDs: [Int64] = []
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool,

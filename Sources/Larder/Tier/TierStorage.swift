@@ -204,6 +204,24 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         }.byNumber
     }
 
+    // MARK: A warm start
+
+    func setWarms(_ warms: WarmStart?) { state.withLock { $0.warms = warms } }
+
+    package func takeRecentIDs() -> [Int64]? { state.withLock { $0.takeRecentIDs() } }
+
+    /// Returns the tickets for what is read from now on.
+    func tickets() -> WarmTickets { state.withLock { $0.tickets() } }
+
+    /// Takes in what the note has named.
+    func warm(_ copies: [(NewCopy<Key, Value>, RowSummary)], noted: [Int64], _ tickets: WarmTickets) {
+        var deferred = Deferred()
+        state.withLock { state in
+            state.notedIDs = noted
+            for (copy, row) in copies { state.warm(copy, row, tickets, &deferred) }
+        }
+    }
+
     // MARK: Limits
 
     /// Changes how much is kept, at once.

@@ -21,11 +21,19 @@ package protocol TierDelegate: AnyObject, Sendable {
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool)
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
+    /// Returns the ids of the rows that memory has used last, the least recent first; nil if they are as they were, or not to be kept.
+    ///
+    /// It is called under the writer's lock, and takes a leaf lock alone.
+    func takeRecentIDs() -> [Int64]?
     /// Called under the writer's lock for what is written or removed, in the transaction or after its commit: loads that run are not to store
     /// their results.
     ///
     /// It takes a leaf lock alone.
     func overtakeLoads(_ loads: Overtaken)
+}
+
+extension TierDelegate {
+    package func takeRecentIDs() -> [Int64]? { nil }
 }
 
 /// A row that the store removed by age, limit or tag.

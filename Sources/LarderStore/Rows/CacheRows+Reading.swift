@@ -132,7 +132,7 @@ extension CacheRows {
     /// times. After that the rows without a file are read alone, each at a moment of its own.
     ///
     /// - Parameter tag: The tag that a row must have that is read alone.
-    private func rowsOfOneMoment(
+    func rowsOfOneMoment(
         _ size: ReadSize = .many, tagged tag: String? = nil,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> [StoredRow]
     ) throws(StoreError) -> [StoredRow] {

@@ -120,7 +120,7 @@ extension WriterState {
     /// The milliseconds of a day.
     static let day: Int64 = 86_400_000
 
-    /// Adds what the counters of caches have gained, and once a day deletes those that are older than ninety days.
+    /// Adds what the counters of caches have gained, notes what memory has used last, and once a day deletes those that are older than ninety days.
     func writeActivity(at now: Int64) throws(SQLiteError) {
         let day = now / Self.day
         for (cache, tiers) in tiers.all {
@@ -128,6 +128,11 @@ extension WriterState {
             guard incarnations[cache.name] != nil else { continue }
             for (counter, gain) in tiers.flatMap({ $0.takeActivity() }) where gain != 0 {
                 try connection.run(.addActivity, text: cache.name.text, day, counter, gain)
+            }
+            // A handle of an older version knows other rows.
+            for tier in tiers where incarnations[cache.name]?.cache.identity == cache {
+                guard let ids = tier.takeRecentIDs() else { continue }
+                try setNote(RecentNote.number, RecentNote.packed(ids), of: cache.name.text)
             }
         }
         if day == activityDay { return }

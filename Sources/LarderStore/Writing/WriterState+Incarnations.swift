@@ -267,8 +267,10 @@ extension WriterState {
 
     /// Makes an incarnation the live one in place of an old one, whose rows are retired.
     func replace(_ old: Incarnation, by hidden: Incarnation) throws(SQLiteError) {
+        let recent = try connection.ids(of: connection.recentIDs(of: old), from: old, in: hidden, accesses)
         try retire(old)
         try connection.run(.deleteNotes, text: old.cache.name)
+        if !recent.isEmpty { try setNote(RecentNote.number, RecentNote.packed(recent), of: old.cache.name) }
         var next = hidden
         (next.limits, next.keepsExpired) = (old.limits, old.keepsExpired)
         open.switchesIncarnation = true
