@@ -456,6 +456,24 @@ extension SharedCache {
     }
 }
 
+extension SharedCache: AsyncKeyedCache {
+    /// Writes the value of a key on all nodes, without anything else; nil removes it.
+    @_disfavoredOverload
+    public func setValue(_ value: Value?, forKey key: Key) async throws {
+        try await setValue(value, forKey: key, cost: nil)
+    }
+
+    /// Removes all entries on all nodes.
+    @_disfavoredOverload
+    public func removeAll() async throws { let _: SharedOutcome = try await removeAll() }
+
+    /// Returns the value of a key; if there is none, `generate` loads it, on one node for all.
+    @_disfavoredOverload
+    public func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value { try await value(forKey: key, maxAge: nil, generate: generate) }
+}
+
 /// Who knows of a removal when its call returns.
 public enum SharedOutcome: Hashable, Sendable {
     /// The tier has it, and the other nodes get its message.

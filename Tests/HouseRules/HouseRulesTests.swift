@@ -98,7 +98,7 @@ struct HouseRulesTests {
         try expect(
             #"\b(FileManager|FileHandle|open\(path|lstat\(|unlink(at)?\(|rename(at)?\(|opendir\(|openat\(|flock\()"#,
             onlyIn: [
-                "Sources/Larder/Manager/FileProtection.swift", "Sources/Larder/Manager/CachesFolder.swift",
+                "Sources/Larder/Manager/FileAttributes.swift", "Sources/Larder/Manager/CachesFolder.swift",
                 "Sources/Larder/Pressure/PressureSource.swift",
                 "Sources/LarderStore/Files/FileSystem.swift", "Sources/LarderStore/Opening/LockFile.swift",
                 "Sources/LarderTesting/",

@@ -150,6 +150,19 @@ struct SharedPolicyTests {
         #expect(error?.code == .timedOut)
     }
 
+    @Test func `code for tasks runs with a shared cache`() async throws {
+        func tries(_ cache: some AsyncKeyedCache<String, String>) async throws {
+            try await cache.setValue("one", forKey: "a")
+            #expect(try await cache.value(forKey: "a") == "one")
+            #expect(try await cache.value(forKey: "b") { "loaded \($0)" } == "loaded b")
+            try await cache.setValue(nil, forKey: "a")
+            #expect(try await !cache.contains("a"))
+            try await cache.removeAll()
+            #expect(try await cache.value(forKey: "b") == nil)
+        }
+        try await tries(try await nodes(1)[0].shared)
+    }
+
     @Test func `callers of a generator have the value before the tier has it`() async throws {
         var options = TestNode.options
         options.waits = false

@@ -17,8 +17,8 @@ public struct CacheStatistics: Hashable, Sendable {
     /// The number of reads that found no value that may be served.
     public let misses: Int
 
-    /// The share of reads that memory or the disk answered, from 0 to 1; 0 if there was no read.
-    public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
+    /// The share of reads that memory or the disk answered, from 0 to 1; nil if there was no read.
+    public var hitRate: Double? { hits + misses == 0 ? nil : Double(hits) / Double(hits + misses) }
 
     /// The number of keys that closures were asked to make values for, whatever came of it.
     ///

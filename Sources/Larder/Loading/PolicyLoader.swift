@@ -16,7 +16,7 @@ extension Cache {
     ///
     /// - Parameters:
     ///   - keys: The keys.
-    ///   - policy: The treatment of expired values; see ``generator(_:_:)`` for how long the cache keeps them.
+    ///   - policy: The treatment of expired values; see `generator(_:_:)` for how long the cache keeps them.
     ///   - generate: Gets the keys to load, and the entries that there are of them, which have expired or are due. Returns
     ///     ``Generated/none(for:)`` for a key that has no value, and nothing for a key of which it does not know.
     /// - Returns: The values of the keys that have one.

@@ -108,6 +108,11 @@ extension CacheManager {
         ///
         /// The system ends an app that is suspended with a lock on a file in such a container.
         public var suspendsInBackground: Bool?
+
+        /// A Boolean value that indicates whether backups leave the store's files out.
+        ///
+        /// The system leaves out its caches directory in any case. False, the default, changes nothing about a file.
+        public var excludesFromBackup = false
         #endif
 
         /// Receives the messages for the program's log; by default ``LogMessage/standardLog``.
@@ -177,6 +182,42 @@ extension CacheManager {
             (self.trace, self.traceThreshold) = (trace, traceThreshold)
         }
 
+        #if canImport(Darwin)
+        /// Creates a configuration with the options of Apple's systems; each option that is left out has its default.
+        ///
+        /// - Parameters:
+        ///   - clock: Returns the current time; nil for the system's clock.
+        ///   - access: The access to the store.
+        ///   - durability: The failures that a completed write survives.
+        ///   - recovery: The treatment of a damaged database.
+        ///   - newerSchema: The treatment of a store that a newer release of the library wrote.
+        ///   - busyTimeout: The maximum time that a call waits for another process or manager.
+        ///   - maintenanceInterval: The maximum time from a write to the next automatic maintenance; nil for none.
+        ///   - sizeLimit: The maximum number of bytes of all caches together; nil for no limit.
+        ///   - freeSpaceFloor: The minimum number of bytes that stay free on the disk of the store; nil for no minimum.
+        ///   - log: Receives the messages for the program's log; nil for the standard log.
+        ///   - trace: Is told of calls that take long; nil for none.
+        ///   - traceThreshold: The time from which on it is told of a call.
+        ///   - fileProtection: The protection of the files while the device is locked; nil leaves it to the system.
+        ///   - suspendsInBackground: Whether the manager is suspended in the background; nil for a store of an app group.
+        ///   - excludesFromBackup: A Boolean value that indicates whether backups leave the files out.
+        public init(
+            clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
+            recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
+            maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
+            log: (@Sendable (LogMessage) -> Void)? = nil, trace: (@Sendable (CacheTrace) -> Void)? = nil,
+            traceThreshold: Duration = .milliseconds(50), fileProtection: FileProtectionType? = nil,
+            suspendsInBackground: Bool? = nil, excludesFromBackup: Bool = false
+        ) {
+            self.init(
+                clock: clock, access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
+                busyTimeout: busyTimeout, maintenanceInterval: maintenanceInterval, sizeLimit: sizeLimit,
+                freeSpaceFloor: freeSpaceFloor, log: log, trace: trace, traceThreshold: traceThreshold)
+            (self.fileProtection, self.suspendsInBackground) = (fileProtection, suspendsInBackground)
+            self.excludesFromBackup = excludesFromBackup
+        }
+        #endif
+
         var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, schedule: schedule) }
 
         /// The time as the store reads it.
@@ -221,7 +262,9 @@ extension CacheManager {
                 return StoreTrace(threshold: threshold) { trace(CacheTrace($0)) }
             }
             #if canImport(Darwin)
-            if let fileProtection { options.protect = FileProtection.protecting(fileProtection) }
+            if fileProtection != nil || excludesFromBackup {
+                options.protect = FileAttributes.setting(fileProtection, excludesFromBackup: excludesFromBackup)
+            }
             #endif
             return options
         }

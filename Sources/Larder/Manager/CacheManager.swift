@@ -17,10 +17,11 @@ public final class CacheManager: Sendable {
     let foreign: ForeignCommits
     let evictions: EvictionTimers
     private let openCaches = Mutex(OpenCaches())
-    private let isSuspensionReported = Atomic(false)
+    let isSuspensionReported = Atomic(false)
+    let suspension = Mutex(SuspensionState())
     #if canImport(Darwin)
-    private let backgroundWatchers = Mutex<[BackgroundWatcher]>([])
-    private let isInBackground = Atomic(false)
+    let backgroundWatchers = Mutex<[BackgroundWatcher]>([])
+    let isInBackground = Atomic(false)
     #endif
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
@@ -108,80 +109,6 @@ public final class CacheManager: Sendable {
 
     /// Closes the store: later calls throw ``CacheError/Code/closed``.
     public func close() async throws(CacheError) { try await offload { () throws(CacheError) in try self.close() } }
-
-    /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
-    ///
-    /// Call it before the system suspends the app or freezes the process. The call waits for writes, reads and closures of
-    /// transactions that run. After it, hits in memory are served, and nothing runs in the background. Every other call throws
-    /// ``CacheError/Code/suspended``, and the subscript returns nil. The first failure of a subscript is reported. Streams of
-    /// values wait for ``resume()``, and intervals of eviction closures begin again after it. Suspending twice is harmless.
-    /// Two managers on one file are suspended each for itself.
-    ///
-    /// - Throws: `.closed`, `.reentrant`.
-    public func suspend() throws(CacheError) {
-        do throws(StoreError) { try store.suspend() } catch {
-            // Streams may have found the store suspended, which it is not.
-            goOn()
-            throw CacheError(error, "be suspended")
-        }
-        evictions.follow()
-        foreign.pause()
-    }
-
-    /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
-    ///
-    /// - Throws: `.closed`.
-    public func suspend() async throws(CacheError) {
-        try await offload { () throws(CacheError) in try self.suspend() }
-    }
-
-    /// Ends a suspension; the next call opens the file again.
-    ///
-    /// Values in memory are compared with their rows before they are served again. Streams of changes report a reset, because
-    /// others may have written.
-    public func resume() {
-        if !store.resume() { return }
-        isSuspensionReported.store(false, ordering: .relaxed)
-        goOn()
-    }
-
-    private func goOn() {
-        evictions.follow()
-        for cache in allOpenCaches { cache.wasResumed() }
-    }
-
-    #if canImport(Darwin)
-    private func suspendInBackground() {
-        #if !os(macOS)
-        let entering = BackgroundWatcher { [weak self] in
-            self?.isInBackground.store(true, ordering: .relaxed)
-            // On a thread of its own: the notification is on the main one, for which what runs may wait. It is called
-            // again when the time has passed.
-            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") {
-                [weak self] _ in
-                self?.followBackground()
-            }
-        }
-        let leaving = BackgroundWatcher(BackgroundWatcher.leaving) { [weak self] in
-            self?.isInBackground.store(false, ordering: .relaxed)
-            self?.resume()
-        }
-        backgroundWatchers.withLock { $0 = [entering, leaving] }
-        #endif
-    }
-
-    private func followBackground() {
-        if !isInBackground.load(ordering: .relaxed) { return }
-        do throws(CacheError) { try suspend() } catch { report(error) }
-        // The app may have come back in the meantime.
-        if !isInBackground.load(ordering: .relaxed) { resume() }
-    }
-
-    private func report(_ error: CacheError) {
-        if error.code == .closed { return }
-        reporter.report(CacheEvent(.writeFailed, message: error.message), .error, error: error)
-    }
-    #endif
 
     /// Returns whether a failure is reported that no call can throw: of a suspension only the first is.
     @usableFromInline

@@ -55,6 +55,22 @@ extension MemoryCache {
 
     // MARK: Telling
 
+    /// Reports what no call can throw.
+    func report(
+        _ kind: CacheEvent.Kind, _ message: String, _ level: LogMessage.Level, _ error: CacheError? = nil,
+        key: String? = nil
+    ) {
+        let name = name
+        let event = CacheEvent(kind, cacheName: name.isEmpty ? nil : name, key: key, message: message)
+        if let onEvent { onEvent(event) } else { LogMessage.standardLog(LogMessage(level, message, error: error)) }
+    }
+
+    /// The cache in the middle of a sentence.
+    var described: String {
+        let name = name
+        return name.isEmpty ? "a memory cache" : "the memory cache \"\(name)\""
+    }
+
     /// Tells of keys that were written in one step, of what each has displaced, and of what was evicted for them.
     ///
     /// - Parameter isLoaded: A Boolean value that indicates whether a load has written them, which has overtaken others before.

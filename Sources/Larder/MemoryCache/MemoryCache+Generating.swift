@@ -6,8 +6,8 @@ extension MemoryCache {
     /// Returns a callable value that reads this cache and loads what is missing.
     ///
     /// Reads and timers leave an expired entry as long as the policy of any generator of the cache may serve it stale;
-    /// ``removeExpired()``, trims and limits make no such exception. A refresh in the background that fails is written to
-    /// ``LogMessage/standardLog``.
+    /// ``removeExpired()``, trims and limits make no such exception. A refresh in the background that fails is an event of the
+    /// kind ``CacheEvent/Kind/refreshFailed``.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
@@ -67,7 +67,7 @@ extension MemoryCache {
     /// - Parameters:
     ///   - keys: The keys.
     ///   - policy: The treatment of expired values.
-    ///   - generate: Gets the keys to load, and the entries that there are of them, as in ``generator(_:_:)``. Returns
+    ///   - generate: Gets the keys to load, and the entries that there are of them, as in `generator(_:_:)`. Returns
     ///     ``Generated/none(for:)`` for a key that has no value, and nothing for a key of which it does not know.
     /// - Returns: The values of the keys that have one.
     /// - Throws: What `generate` throws, `CancellationError`, `.recursiveGeneration`, or `.timedOut`.
@@ -258,14 +258,8 @@ private struct MemoryPolicyLoader<Key: Hashable & Sendable, Value: Sendable>: Se
 }
 
 extension MemoryCache {
-    /// The cache in the middle of a sentence.
-    var described: String {
-        let name = name
-        return name.isEmpty ? "a memory cache" : "the memory cache \"\(name)\""
-    }
-
     fileprivate func reportFailedRefresh(_ key: Key, _ error: any Error) {
         let message = "The value for key \(key) of \(described) could not be refreshed: \(error)"
-        LogMessage.standardLog(LogMessage(.error, message, error: error as? CacheError))
+        report(.refreshFailed, message, .error, error as? CacheError, key: "\(key)")
     }
 }

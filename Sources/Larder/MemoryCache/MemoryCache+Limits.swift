@@ -388,8 +388,10 @@ extension MemoryCache: PressureResponder {
             let (count, cost, bytes) = state.withLock { ($0.table.count, $0.totalCost, $0.totalBytes) }
             trim(.pressure) { $0.table.count > count / 2 }
             trim(.pressure) { $0.totalCost > cost.half || $0.totalBytes > bytes.half }
-        case (.warning, .none): break
+        case (.warning, .none): return
         }
+        // Without a handler of events, memory that was given back is no matter for a log.
+        if onEvent != nil { report(.memoryPressure(level), "Memory of \(described) was given back (\(level)).", .info) }
     }
 
     /// What a warning removes.

@@ -159,6 +159,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///   - clearsInBackground: A Boolean value that indicates whether the cache is emptied when the app goes into the background.
     ///   - clock: Called by each call that needs the time; nil for the system's clock.
     ///   - onRemoval: Called once for each value that leaves.
+    ///   - onEvent: Gets what no call can report.
     ///   - skipped: Called with a sentence about each entry that could not be read.
     /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot.
     ///   `.storageUnavailable` if the file exists and cannot be read.
@@ -166,12 +167,13 @@ extension MemoryCache where Key: Codable, Value: Codable {
         restoring url: URL, countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int? = nil,
         maxAge: MaxAge = .unlimited, clearsOnMemoryPressure: Bool = true, pressureResponse: PressureResponse = .half,
         clearsInBackground: Bool = false, clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil,
-        skipped: ((String) -> Void)? = nil
+        onEvent: OnEvent? = nil, skipped: ((String) -> Void)? = nil
     ) throws(CacheError) {
         self.init(
             countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit ?? .max, maxAge: maxAge,
             clearsOnMemoryPressure: clearsOnMemoryPressure, pressureResponse: pressureResponse,
-            clearsInBackground: clearsInBackground, clock: clock, onRemoval: onRemoval)
+            clearsInBackground: clearsInBackground, clock: clock, onRemoval: onRemoval,
+            onEvent: onEvent)
         try loadIfPresent(from: url, replaces: true, skipped ?? { _ in })
     }
 
@@ -195,7 +197,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// The file is replaced in one step, as by `save(to:)`. If the cache has neither loaded nor saved this file before, the call
     /// first adds the entries of the file, without those whose keys have a value here, and those for which there is no room: so
     /// an autosave that begins before a restore loses nothing. If the file cannot be read, or is no snapshot of these types, it
-    /// is not overwritten: each save fails until it is deleted. A save that fails is written to ``LogMessage/standardLog``, and
+    /// is not overwritten: each save fails until it is deleted. A save that fails is an event of the kind ``CacheEvent/Kind/writeFailed``, and
     /// tried again after an interval.
     ///
     /// Changes of the last interval are lost when the program ends, unless it calls ``AutosaveTask/saveNow()``.
@@ -220,7 +222,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
                 do throws(CacheError) {
                     try await offload(save)
                 } catch {
-                    LogMessage.standardLog(LogMessage(.error, error.message, error: error))
+                    report(.writeFailed, error.message, .error, error)
                     // What cannot be encoded is as it was at the next try.
                     if error.code != .encodingFailed { _ = subscription.stream.noteReset() }
                 }
@@ -240,7 +242,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     private func addSaved(_ url: URL) -> CacheError? {
         if knows(url) { return nil }
         do throws(CacheError) {
-            try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
+            try loadIfPresent(from: url, replaces: false) { report(.undecodable, $0, .warning) }
             return nil
         } catch {
             return error

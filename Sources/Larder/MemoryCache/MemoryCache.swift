@@ -30,6 +30,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let staleTime = Atomic<Int64>(0)
     /// The program's closure that hears of values that leave.
     let onRemoval: OnRemoval?
+    /// The program's closure that gets what no call can report; nil for the standard log.
+    let onEvent: OnEvent?
     private let isWatched: Bool
     private let background = Mutex<BackgroundWatcher?>(nil)
 
@@ -53,6 +55,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Hears of a value that has left the cache.
     public typealias OnRemoval = @Sendable (Key, Value, RemovalCause) -> Void
 
+    /// Gets what no call can report.
+    public typealias OnEvent = @Sendable (CacheEvent) -> Void
+
     /// Creates an empty cache.
     ///
     /// - Parameters:
@@ -71,29 +76,32 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///   - onRemoval: Called once for each value that leaves, after it has left, with no lock held, on the thread whose call
     ///     displaced it, or a timer's. It may use the cache; inside the body of an `update` it may not update the same key. Calls of several threads may come in another order than the
     ///     removals. Nothing is called when the cache itself is released.
+    ///   - onEvent: Gets what no call can report: refreshes, saves and items of a snapshot that fail, and memory that was given back. By
+    ///     default failures are written to ``LogMessage/standardLog``. It is called on any thread, with no lock held.
     public convenience init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
         clearsOnMemoryPressure: Bool = true, pressureResponse: PressureResponse = .half,
         clearsInBackground: Bool = false,
-        clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil
+        clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil, onEvent: OnEvent? = nil
     ) {
         self.init(
             countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit, maxAge: maxAge,
             clearsOnMemoryPressure: clearsOnMemoryPressure, pressureResponse: pressureResponse,
-            clearsInBackground: clearsInBackground, onRemoval: onRemoval, seed: HashSeed(), injectedClock: clock)
+            clearsInBackground: clearsInBackground, onRemoval: onRemoval, onEvent: onEvent, seed: HashSeed(),
+            injectedClock: clock)
     }
 
     /// Creates a cache with a given hash seed and timekeeper, for tests.
     package init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge,
         clearsOnMemoryPressure: Bool, pressureResponse: PressureResponse = .half, clearsInBackground: Bool = false,
-        onRemoval: OnRemoval? = nil, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
+        onRemoval: OnRemoval? = nil, onEvent: OnEvent? = nil, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
         timekeeper: Timekeeper? = nil
     ) {
         self.seed = seed
         // An initializer that cannot throw treats an age that is no number as one with which no entry is served.
         let rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
-        (self.rule, self.onRemoval, clock) = (rule, onRemoval, injectedClock)
+        (self.rule, self.onRemoval, self.onEvent, clock) = (rule, onRemoval, onEvent, injectedClock)
         var table = BoundedTable<Key, Value>(
             seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
             byteLimit: Swift.max(0, byteLimit), sides: rule.isUnlimited ? 0 : EntryBytes.ofEnd)

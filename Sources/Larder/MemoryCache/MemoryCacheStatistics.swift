@@ -29,8 +29,8 @@ public struct MemoryCacheStatistics: Sendable, Equatable {
     /// How long loads took that have not failed: the calls of closures, each for one key or for many.
     public var loadTimes = LoadTimes()
 
-    /// The share of reads that found a value, from 0 to 1; 0 if there was no read.
-    public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
+    /// The share of reads that found a value, from 0 to 1; nil if there was no read.
+    public var hitRate: Double? { hits + misses == 0 ? nil : Double(hits) / Double(hits + misses) }
 
     @usableFromInline
     init() {}

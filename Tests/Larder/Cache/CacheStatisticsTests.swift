@@ -44,7 +44,7 @@ struct CacheStatisticsTests {
         cache.byteLimit = 0
         #expect(cache.statistics.evictions == 10)
         cache.trim(toCount: 0)
-        #expect(cache.statistics.evictions == 10 && cache.statistics.hitRate == 0)
+        #expect(cache.statistics.evictions == 10 && cache.statistics.hitRate == nil)
         cache[1] = 1
         #expect(cache[2] == nil && cache.statistics.hitRate == 0)
     }

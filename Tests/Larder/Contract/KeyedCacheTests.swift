@@ -6,7 +6,7 @@ import Testing
 /// What holds for everything that conforms to `KeyedCache`: both types of the library, and a fake as a program writes it.
 struct KeyedCacheTests {
     enum Kind: CaseIterable {
-        case memory, inMemory, onDisk, fake
+        case memory, inMemory, onDisk, disk, fake
     }
 
     private let place: TemporaryStore
@@ -18,6 +18,9 @@ struct KeyedCacheTests {
         case .memory: return MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         case .inMemory: return try CacheManager.inMemory().cache(named: "a", version: "1", maxAge: .unlimited) as Cache
         case .onDisk: return try place.manager().cache(named: "a", version: "1", maxAge: .unlimited) as Cache
+        case .disk:
+            let cache: Cache<String, Int> = try place.manager().cache(named: "a", version: "1", maxAge: .unlimited)
+            return cache.disk
         case .fake: return FakeCache()
         }
     }
@@ -37,6 +40,35 @@ struct KeyedCacheTests {
         #expect(cache["x"] == nil && cache["y"] == 1)
         try cache.removeAll()
         #expect(cache["y"] == nil && cache["z"] == nil)
+    }
+
+    @Test(arguments: Kind.allCases) func `a key is contained while it has a value`(kind: Kind) async throws {
+        let cache = try cache(kind)
+        #expect(try await !cache.contains("a"))
+        cache["a"] = 1
+        #expect(try await cache.contains("a"))
+        cache["a"] = nil
+        #expect(try await !cache.contains("a"))
+    }
+
+    @Test func `code for tasks runs with a cache, in memory and with a store`() async throws {
+        func visits(of page: String, _ cache: some AsyncKeyedCache<String, Int>) async throws -> Int {
+            let count = (try await cache.value(forKey: page) ?? 0) + 1
+            try await cache.setValue(count, forKey: page)
+            return count
+        }
+        func tries(_ cache: some AsyncKeyedCache<String, Int>) async throws {
+            for expected in 1...3 { #expect(try await visits(of: "home", cache) == expected) }
+            #expect(try await cache.contains("home"))
+            #expect(try await cache.value(forKey: "new") { $0.count } == 3)
+            try await cache.setValue(nil, forKey: "home")
+            #expect(try await !cache.contains("home"))
+            try await cache.removeAll()
+            #expect(try await cache.value(forKey: "new") == nil)
+        }
+        try await tries(MemoryCache<String, Int>(clearsOnMemoryPressure: false))
+        let cache: Cache<String, Int> = try await place.manager().cache(named: "a", version: "1", maxAge: .unlimited)
+        try await tries(cache)
     }
 
     @Test(arguments: Kind.allCases) func `one load serves all callers, and an error is not stored`(kind: Kind)
