@@ -1,5 +1,4 @@
 internal import LarderLocks
-internal import LarderSQLite
 internal import LarderStore
 
 /// What memory had used last is there again after an opening.
@@ -14,7 +13,6 @@ extension Cache {
     func warm() {
         // Before the read: what changes from now on is not overwritten.
         let tickets = copies.tickets()
-        core.warmth.close()
         Task { [self] in
             do throws(CacheError) {
                 try await reading { () throws(CacheError) in
@@ -26,14 +24,14 @@ extension Cache {
                     self.copies.warm(copies, noted: found.noted, tickets)
                 }
             } catch {
-                // A read does without memory.
+                // A read does without memory. What the note has is not known, and stays.
             }
             core.warmth.open()
         }
     }
 
     /// Returns the copy of a row for memory; nil if it has expired, or does not decode.
-    private func copy(of row: StoredRow, at now: Int64) -> (NewCopy<Key, Value>, RowSummary)? {
+    private func copy(of row: StoredRow, at now: Int64) -> (copy: NewCopy<Key, Value>, row: RowSummary)? {
         if row.header.end < now { return nil }
         do throws(CacheError) {
             let key = try core.keyCodec.key(row.header.key, cache: name)
@@ -48,44 +46,64 @@ extension Cache {
     }
 }
 
-/// What a warm start shows when it offers its copies: the changes that were counted before its read.
+/// The tickets of all keys at a moment.
 struct WarmTickets: Sendable {
-    fileprivate let changeCounts: [UInt32]
-    fileprivate let epoch: UInt32
-
-    fileprivate init(_ changeCounts: [UInt32], _ epoch: UInt32) {
-        (self.changeCounts, self.epoch) = (changeCounts, epoch)
-    }
+    /// For each remainder of a hash the number of changes.
+    let changeCounts: [UInt32]
+    let epoch: UInt32
 }
 
 extension TierState {
-    func tickets() -> WarmTickets { WarmTickets(changeCounts, epoch()) }
-
     /// Keeps a copy of what was used last, unless there is one, or no room, or a change came in between; it is no access.
+    ///
+    /// After a commit of another process in between, its first read compares it with its row.
     mutating func warm(
         _ copy: NewCopy<Key, Value>, _ row: RowSummary, _ tickets: WarmTickets, _ deferred: inout Deferred
     ) {
-        guard openChanges == 0, tickets.epoch == epoch(), tickets.epoch != CommitWatch.noEpoch,
-            changeCounts[Int(truncatingIfNeeded: copy.hash & 255)]
-                == tickets.changeCounts[Int(truncatingIfNeeded: copy.hash & 255)],
+        let place = Int(truncatingIfNeeded: copy.hash & 255)
+        guard openChanges == 0, changeCounts[place] == tickets.changeCounts[place],
             memory.table.locate(copy.key, hash: copy.hash) == 0, memory.admits(cost: copy.cost, bytes: copy.bytes),
             !memory.needsRoom(for: copy.cost, EntryBytes.units(copy.bytes))
         else { return }
         keep(copy, row, tickets.epoch, Self.writtenOnly, &deferred)
     }
 
-    /// Returns the ids of the entries that were used last, the least recent first; nil if the note has them, or none are wanted.
+    /// Returns how many of the last copies there is room for.
+    func fitting(_ copies: [NewCopy<Key, Value>]) -> Int {
+        var (count, cost, bytes) = (memory.table.count, memory.totalCost.clamped, memory.totalBytes.clamped)
+        var fitting = 0
+        for copy in copies.reversed() {
+            count += 1
+            cost = cost &+ min(copy.cost, .max - cost)
+            bytes = bytes &+ min(memory.overhead + Int(EntryBytes.units(copy.bytes)) * 16, .max - bytes)
+            if count > memory.effectiveCountLimit || cost > memory.costLimit || bytes > memory.byteLimit { break }
+            fitting += 1
+        }
+        return fitting
+    }
+
+    /// Returns the ids of the entries that were used last, the least recent first; nil if none are wanted.
+    ///
+    /// Where memory has fewer than are wanted, those of the note come before: it may have been emptied.
     mutating func takeRecentIDs() -> [Int64]? {
-        guard let warms else { return nil }
-        var (ids, left) = ([Int64](), warms.amount)
-        for index in memory.table.order.reversed() {
+        guard let warms, let noted = notedIDs else { return nil }
+        var (ids, left, index) = ([Int64](), warms.amount, memory.table.mostRecent)
+        while index != 0 {
             if case .entries = warms { left -= 1 } else { left -= memory.bytes(of: index) }
             if left < 0 { break }
             ids.append(memory.versions[Int(index)].id)
+            index = memory.table.older(than: index)
+        }
+        if left > 0 {
+            let (known, count) = (Set(ids), ids.count)
+            ids += noted.reversed().filter { !known.contains($0) }
+            if case .entries(let limit) = warms {
+                ids = Array(ids.prefix(limit))
+            } else {
+                ids = Array(ids.prefix(max(count, noted.count)))
+            }
         }
         ids.reverse()
-        // An app that gives its memory back in the background still wants it at the next start.
-        if ids.isEmpty || ids == notedIDs { return nil }
         notedIDs = ids
         return ids
     }
@@ -94,13 +112,13 @@ extension TierState {
 /// Lets tasks wait until something is done.
 final class Gate: Sendable {
     private struct State {
-        var isOpen = true
+        var isOpen: Bool
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    func close() { state.withLock { $0.isOpen = false } }
+    init(isOpen: Bool) { state = Mutex(State(isOpen: isOpen)) }
 
     func open() {
         let waiters = state.withLock { state in

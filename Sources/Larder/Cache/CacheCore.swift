@@ -21,12 +21,12 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     /// What calls for many keys know of the time for which the store keeps expired entries.
     let staleWindow = StaleWindow()
     /// Opens once memory has what it had used last.
-    let warmth = Gate()
+    let warmth: Gate
     private let rows: CacheRows
     private let reporter: Reporter
 
     init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager, at now: Int64) {
-        (self.rows, reporter) = (rows, manager.reporter)
+        (self.rows, reporter, warmth) = (rows, manager.reporter, Gate(isOpen: options.warms == nil))
         let settings = CacheSettings(
             maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure)
         copies = TierStorage(
@@ -42,6 +42,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     deinit {
         PressureWatcher.ofProcess.remove(ObjectIdentifier(self))
         rows.detach(copies)
+        if let recent = copies.takeRecentIDs() { rows.noteRecent(recent) }
         rows.store.accesses.note(servedByMemory: copies.takeAccesses(at: .min))
     }
 

@@ -41,6 +41,8 @@ extension CacheManager {
     ///
     /// - Throws: `.closed`, `.reentrant`.
     public func suspend() throws(CacheError) {
+        // A body may not undo the suspension that waits for it.
+        try throwing("be suspended") { () throws(StoreError) in try store.requireNoBody() }
         let begins = suspension.withLock { state in
             state.isWanted = true
             return state.begins()
@@ -62,6 +64,8 @@ extension CacheManager {
     public func resume() {
         suspension.withLock { $0.isWanted = false }
         resumeStore()
+        // Of a suspension at the same time nothing is left.
+        suspension.withLock { $0.isWanted = false }
     }
 
     /// Runs a closure while the manager is resumed, and suspends it afterwards if it was, or if that was asked for in the meantime.

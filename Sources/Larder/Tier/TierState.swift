@@ -39,8 +39,8 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     @usableFromInline var accessGrain: Int64
     /// How many of the entries that were used last are noted; nil for none.
     var warms: WarmStart?
-    /// The ids that the note has.
-    var notedIDs: [Int64] = []
+    /// The ids that the note had when it was read or written last; nil until it was read.
+    var notedIDs: [Int64]?
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool,

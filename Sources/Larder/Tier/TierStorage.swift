@@ -210,15 +210,26 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func takeRecentIDs() -> [Int64]? { state.withLock { $0.takeRecentIDs() } }
 
-    /// Returns the tickets for what is read from now on.
-    func tickets() -> WarmTickets { state.withLock { $0.tickets() } }
+    /// Returns the tickets of all keys, for what is read from now on.
+    func tickets() -> WarmTickets {
+        state.withLock { WarmTickets(changeCounts: $0.changeCounts, epoch: $0.epoch()) }
+    }
 
-    /// Takes in what the note has named.
-    func warm(_ copies: [(NewCopy<Key, Value>, RowSummary)], noted: [Int64], _ tickets: WarmTickets) {
-        var deferred = Deferred()
-        state.withLock { state in
+    /// Takes in what the note has named, the least recent first, as far as there is room.
+    func warm(
+        _ copies: [(copy: NewCopy<Key, Value>, row: RowSummary)], noted: [Int64], _ tickets: WarmTickets
+    ) {
+        let fitting = state.withLock { state in
             state.notedIDs = noted
-            for (copy, row) in copies { state.warm(copy, row, tickets, &deferred) }
+            return state.fitting(copies.map { $0.copy })
+        }
+        var rest = copies.suffix(fitting)
+        while !rest.isEmpty {
+            var deferred = Deferred()
+            state.withLock { state in
+                for (copy, row) in rest.prefix(1024) { state.warm(copy, row, tickets, &deferred) }
+            }
+            rest = rest.dropFirst(1024)
         }
     }
 

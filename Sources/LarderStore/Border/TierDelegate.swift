@@ -21,7 +21,7 @@ package protocol TierDelegate: AnyObject, Sendable {
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool)
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
-    /// Returns the ids of the rows that memory has used last, the least recent first; nil if they are as they were, or not to be kept.
+    /// Returns the ids of the rows that memory has used last, the least recent first; nil if they are not to be kept.
     ///
     /// It is called under the writer's lock, and takes a leaf lock alone.
     func takeRecentIDs() -> [Int64]?

@@ -26,8 +26,8 @@ package enum RecentNote {
 extension Connection {
     /// Returns the ids of the rows that memory had used last; none if there is no such note.
     mutating func recentIDs(of cache: Incarnation) throws(SQLiteError) -> [Int64] {
-        let notes = try list(.notes, text: cache.cache.name) { (number: $0.int64(0), content: $0.bytes(1)) }
-        return RecentNote.ids(in: notes.first { $0.number == RecentNote.number }?.content ?? [])
+        let notes = try list(.note, text: cache.cache.name, RecentNote.number) { $0.bytes(0) }
+        return RecentNote.ids(in: notes.first ?? [])
     }
 
     /// Returns the ids of the rows that were made of some of another incarnation.
@@ -51,11 +51,18 @@ extension CacheRows {
             noted = try connection.recentIDs(of: cache)
             var rows: [StoredRow] = []
             for id in noted {
-                guard let found = try connection.header(id), found.incarnation == cache.id else { continue }
-                if let row = try connection.row(found.header.key, in: cache, store.accesses) { rows.append(row) }
+                if let row = try connection.listedRow(id, in: cache, store.accesses) { rows.append(row) }
             }
             return rows
         }
         return (rows, noted)
+    }
+
+    /// Notes the rows that memory has used last, without a wait: the memory is released.
+    package func noteRecent(_ ids: [Int64]) {
+        _ = store.writer.enqueue { [declaration] state in
+            if state.incarnation(of: declaration) == nil { return }
+            try state.setNote(RecentNote.number, RecentNote.packed(ids), of: declaration.name)
+        }
     }
 }

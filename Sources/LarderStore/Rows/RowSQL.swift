@@ -191,7 +191,13 @@ extension SQL {
         """)
     static let deleteOldActivity = SQL("DELETE FROM activity WHERE day < ?1")
     static let notes = SQL("SELECT number, content FROM note WHERE cache = ?1")
-    static let setNote = SQL("INSERT OR REPLACE INTO note (cache, number, content) VALUES (?1, ?2, ?3)")
+    static let note = SQL("SELECT content FROM note WHERE cache = ?1 AND number = ?2")
+    // What is there already is not written.
+    static let setNote = SQL(
+        """
+        INSERT INTO note (cache, number, content) VALUES (?1, ?2, ?3)
+        ON CONFLICT DO UPDATE SET content = excluded.content WHERE content IS NOT excluded.content
+        """)
     static let deleteNote = SQL("DELETE FROM note WHERE cache = ?1 AND number = ?2")
     static let deleteNotes = SQL("DELETE FROM note WHERE cache = ?1")
     static let hasNotes = SQL("SELECT 1 FROM sqlite_schema WHERE name = 'note'")

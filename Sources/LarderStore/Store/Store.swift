@@ -238,6 +238,9 @@ package final class Store: Sendable {
     package var isClosed: Bool { writer.isClosed }
     package var isSuspended: Bool { writer.isSuspended }
 
+    /// Throws if this thread runs the body of a transaction.
+    package func requireNoBody() throws(StoreError) { if writer.isOwned { throw .reentrant } }
+
     /// Refuses new requests, ends those that run, and closes the file until ``resume()``: this process then holds no lock of it.
     ///
     /// Suspending twice is harmless.

@@ -29,7 +29,7 @@ struct MemoryCacheEventTests {
         #expect(events.value.last?.kind == .memoryPressure(.critical) && cache.isEmpty)
     }
 
-    @Test func `a save that fails is an event, and an item that cannot be read is one`() async throws {
+    @Test func `a save that fails is an event`() async throws {
         let folder = try TemporaryFolder()
         let file = folder("missing").appendingPathComponent("snapshot")
         let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false, onEvent: handler)

@@ -24,6 +24,7 @@ struct WarmStartTests {
     private func fill(_ warms: WarmStart? = .entries(3)) async throws {
         let manager = try store.manager()
         let cache = try await cache(manager, warms)
+        await cache.warmed()
         for key in 0..<20 { cache[key] = "\(key)" }
         for key in [2, 9, 4] { #expect(cache[key] == "\(key)") }
         try await manager.close()
@@ -107,7 +108,7 @@ struct WarmStartTests {
         try await cache(first, nil).remove(9)
         try await first.close()
         #expect(try await warmed().memory.keys == [2, 4])
-        #expect(try await warmed(memory: MemoryLimits(countLimit: 1)).memory.keys == [2])
+        #expect(try await warmed(memory: MemoryLimits(countLimit: 1)).memory.keys == [4])
         #expect(try await warmed(memory: .disabled).memory.keys == [])
         store.clock.advance(by: .seconds(3601))
         #expect(try await warmed().memory.keys == [])
@@ -174,6 +175,25 @@ struct WarmStartTests {
             named: "texts", version: "4", maxAge: .hours(1), options: CacheOptions(warms: .entries(3)))
         await purged.warmed()
         #expect(purged.memory.count == 0)
+    }
+
+    @Test func `few reads of a short run leave what was used before them`() async throws {
+        try await fill()
+        let first = try await warmed()
+        first.memory.removeAll()
+        _ = first[17]
+        try await first.manager.close()
+        #expect(try await warmed().memory.keys == [9, 4, 17])
+        // Handles that are released before the manager is closed note it too.
+        func use(_ manager: CacheManager) async throws {
+            let cache = try await cache(manager)
+            await cache.warmed()
+            _ = cache[18]
+        }
+        let manager = try store.manager()
+        try await use(manager)
+        try await manager.close()
+        #expect(try await warmed().memory.keys == [4, 17, 18])
     }
 
     @Test func `a negative number is refused`() async throws {
