@@ -78,7 +78,7 @@ struct TagTests {
             #expect(Set(removed.map(\.key)) == [.integer(1), .integer(2)])
             #expect(Set(removed.map(\.id)) == Set(header.map(\.id)))
             #expect(Set(removed.map(\.revision)) == Set(header.map(\.revision)))
-            #expect(removed.map(\.cause) == [.removed, .removed])
+            #expect(removed.map(\.cause) == [.tagged, .tagged])
             #expect(try rows.text(1) == nil && rows.text(2) == nil && rows.text(4) == big("four"))
             #expect(try rows.totals() == Totals(count: 2, size: 805))
             try rows.removeAll(tagged: "y")

@@ -13,8 +13,9 @@ extension Cache {
     public func explain(_ key: Key) throws(CacheError) -> Presence {
         let stored = try stored(key)
         let name = "key \"\(stored.name)\" in the cache \"\(name)\""
+        let history = history(of: key)
         func presence(_ kind: Presence.Kind, _ text: String, _ header: EntryHeader? = nil) -> Presence {
-            Presence(kind: kind, metadata: header.map { EntryMetadata($0) }, description: text)
+            Presence(kind: kind, metadata: header.map { EntryMetadata($0) }, history: history, description: text)
         }
         if rows.store.isClosed { return presence(.closed, "The manager was closed. Open the store again.") }
         if rows.store.isSuspended { return presence(.suspended, "The manager is suspended. Resume it first.") }
@@ -34,7 +35,9 @@ extension Cache {
         case .absent(nil):
             return presence(
                 .absent,
-                "There is no value of \(name). It was never set, or was removed, evicted or deleted for its age.")
+                "There is no value of \(name). "
+                    + (history.first?.description ?? "It was never set, or was removed, evicted or deleted for its age.")
+            )
         case .damaged(let header):
             return presence(
                 .damaged,
@@ -50,7 +53,9 @@ extension Cache {
     ) -> Presence {
         var header = row.header
         let (now, hash) = (rows.store.time.now(), copies.seed.hash(key))
-        let (copy, moment) = copies.state.withLock { ($0.copy(of: key, hash: hash), $0.accessedAt(key, hash: hash)) }
+        let (copy, moment) = copies.state.withLock {
+            ($0.copy(of: key, hash: hash, at: now), $0.accessedAt(key, hash: hash))
+        }
         if let moment { header.note(accessAt: moment) }
         if header.end < now {
             let end = SystemClock.date(of: header.end)
@@ -67,6 +72,12 @@ extension Cache {
         return isServed
             ? presence(.inMemory, "The value of \(name) is in memory and on disk.", header)
             : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", header)
+    }
+
+    private func history(of key: Key) -> [Departure] {
+        let hash = copies.seed.hash(key)
+        let (found, limits) = (copies.state.withLock { $0.removals.departures(of: hash) }, core.current.disk)
+        return found.map { Departure($0.cause, at: $0.moment, limits) }
     }
 
     /// Returns why a read of a key gives what it gives, without a wait on the thread of the task.

@@ -517,7 +517,7 @@ extension Cache {
                 let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), row.hash)
                 made.add(
                     Change(.remove([stored]), by: .load(load), if: claim, in: copies) {
-                        if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1) }
+                        if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, at: now, &$1) }
                     })
             }
         }

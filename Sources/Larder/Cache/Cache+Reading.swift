@@ -276,7 +276,10 @@ extension Cache {
                 copies.removed(key, hash: hash, revision: revision)
                 return missed(at: now)
             }
-            guard header.revision == revision else { break }
+            guard header.revision == revision else {
+                copies.replaced(key, hash: hash, revision: revision)
+                break
+            }
             if header.end < now { return missed(at: now) }
             noteAccess(to: key, hash, header, at: now, confirming: ticket)
             copies.count { $0.memoryHits += 1 }

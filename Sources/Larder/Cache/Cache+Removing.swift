@@ -21,8 +21,8 @@ extension Cache {
 
     private func clearing(_ action: String = "remove everything") throws(CacheError) -> Change {
         try requireUnshared(action)
-        let copies = core.copies
-        return Change(.clear, in: copies) { copies.cleared(&$1) }
+        let (copies, now) = (core.copies, rows.now())
+        return Change(.clear, in: copies) { copies.cleared(&$1, removedAt: now) }
     }
 
     /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.

@@ -468,16 +468,16 @@ extension Cache {
     /// The change that removes keys.
     func removal(of keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> Change {
         try requireUnshared("remove the value")
-        let copies = core.copies
+        let (copies, now) = (core.copies, rows.now())
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
-        return Change(.remove(keys.map { $0.stored }), in: copies) { copies.removed(hashed, $0, &$1) }
+        return Change(.remove(keys.map { $0.stored }), in: copies) { copies.removed(hashed, $0, at: now, &$1) }
     }
 
     /// The change that removes a key, and returns its row.
     func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> Change {
         try requireUnshared("remove the value")
-        let (copies, hash) = (core.copies, copies.seed.hash(key))
-        return Change(.take(stored), in: copies) { copies.removed([(key, stored, hash)], $0, &$1) }
+        let (copies, hash, now) = (core.copies, copies.seed.hash(key), rows.now())
+        return Change(.take(stored), in: copies) { copies.removed([(key, stored, hash)], $0, at: now, &$1) }
     }
 
     /// The change of attributes of an entry.

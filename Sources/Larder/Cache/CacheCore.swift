@@ -32,7 +32,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
         copies = TierStorage(
             options.memory ?? MemoryLimits(), settings, name: rows.declaration.name, store: rows.store,
             foreign: manager.foreign, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
-            now: now)
+            remembersRemovals: options.remembersRemovals, now: now)
         rows.attach(copies)
         copies.setWarms(options.warms)
         PressureWatcher.ofProcess.add(self)
@@ -111,7 +111,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     }
 
     func wasCleared() {
-        copies.cleared()
+        copies.cleared(isRemoved: true)
         staleWindow.reset()
     }
 

@@ -1,3 +1,5 @@
+internal import LarderStore
+
 /// The limits of a cache's memory.
 public struct MemoryLimits: Hashable, Sendable {
     /// The maximum number of entries; nil means no limit.
@@ -16,13 +18,23 @@ public struct MemoryLimits: Hashable, Sendable {
     /// whatever its cost is; see ``MemoryTier/totalBytes``.
     public var byteLimit: Int?
 
+    /// The time for which a copy in memory is used; nil means any.
+    ///
+    /// After that the next read of the key compares it with its row, of which it reads no payload, and uses it again if it is still the
+    /// same. ``MemoryTier`` has no value for the key until then. Entries expire by the age of the cache, whatever this is. The age counts
+    /// from the last comparison, also if it is one since the last access. For copies of a shared cache, which only its tier knows to be old,
+    /// use `SharedOptions.localMaxAge`.
+    public var maxAge: MaxAge?
+
     /// The default byte limit: 32 MiB.
     public static let defaultByteLimit = 32 << 20
 
     /// Creates limits; by default there is only a byte limit of 32 MiB.
     public init(
-        countLimit: Int? = nil, costLimit: Int? = nil, byteLimit: Int? = MemoryLimits.defaultByteLimit
+        countLimit: Int? = nil, costLimit: Int? = nil, byteLimit: Int? = MemoryLimits.defaultByteLimit,
+        maxAge: MaxAge? = nil
     ) {
+        self.maxAge = maxAge
         self.countLimit = countLimit
         self.costLimit = costLimit
         self.byteLimit = byteLimit
@@ -35,6 +47,7 @@ public struct MemoryLimits: Hashable, Sendable {
     var text: String {
         let limits = [
             countLimit.map { "\($0) entries" }, costLimit.map { "a cost of \($0)" }, byteLimit.map { "\($0) bytes" },
+            maxAge.map { "an age of \($0)" },
         ].compactMap(\.self)
         return limits.isEmpty ? "none" : limits.joined(separator: " and ")
     }
@@ -47,7 +60,17 @@ public struct MemoryLimits: Hashable, Sendable {
     var counted: MemoryLimits {
         MemoryLimits(
             countLimit: countLimit.map { max(0, $0) }, costLimit: costLimit.map { max(0, $0) },
-            byteLimit: byteLimit.map { max(0, $0) })
+            byteLimit: byteLimit.map { max(0, $0) }, maxAge: maxAge)
+    }
+
+    /// The milliseconds for which a copy is used; `.max` for any.
+    var effectiveAge: Int64 {
+        guard let maxAge else { return .max }
+        return switch maxAge.isNumber ? maxAge.rule : .sinceWrite(0) {
+        case .unlimited: .max
+        case .sinceWrite(let age), .sinceAccess(let age), .jittered(let age, _): max(0, age)
+        case .until: 0
+        }
     }
 }
 
@@ -109,7 +132,7 @@ public struct CacheOptions: Sendable {
     /// The limits of the memory tier; nil, the default, leaves those that the cache has.
     ///
     /// The limits belong to the cache: the latest open that names any sets them. A cache that is opened for the first time
-    /// in a manager has ``MemoryLimits/init(countLimit:costLimit:byteLimit:)`` with its defaults.
+    /// in a manager has ``MemoryLimits/init(countLimit:costLimit:byteLimit:maxAge:)`` with its defaults.
     public var memory: MemoryLimits?
 
     /// The limits of the disk tier; nil, the default, leaves those that the cache has in the file.
@@ -156,6 +179,11 @@ public struct CacheOptions: Sendable {
     /// first opening in a manager reads these in the background, see ``Cache/warmed()``. The latest open that names a number sets it.
     public var warms: WarmStart?
 
+    /// The number of removals that are remembered, so that `explain` says why a key is not there; 4,096 by default.
+    ///
+    /// They take 16 bytes each in memory, once there is one. The first open of a cache in a manager sets the number.
+    public var remembersRemovals: Int
+
     /// A closure that suggests the readable part of the name of a key's value file, given the key as text.
     ///
     /// The text of a key is the key itself, its digits, or the hexadecimal digits of its encoding. The result is
@@ -172,7 +200,8 @@ public struct CacheOptions: Sendable {
         undecodable: UndecodablePolicy = .drop,
         onFullDisk: FullDiskPolicy = .evict,
         clearsOnMemoryPressure: Bool = true, clearsInBackground: Bool = false, keepsExpired: Duration = .zero,
-        warms: WarmStart? = nil, fileName: (@Sendable (String) -> String)? = nil
+        warms: WarmStart? = nil, remembersRemovals: Int = 4096,
+        fileName: (@Sendable (String) -> String)? = nil
     ) {
         self.memory = memory
         self.disk = disk
@@ -185,6 +214,7 @@ public struct CacheOptions: Sendable {
         self.clearsOnMemoryPressure = clearsOnMemoryPressure
         self.keepsExpired = keepsExpired
         self.warms = warms
+        self.remembersRemovals = remembersRemovals
     }
 }
 

@@ -116,7 +116,7 @@ struct CacheCounts: Sendable {
         case .evicted(.size): sizeEvictions += 1
         case .evicted(.space): spaceEvictions += 1
         case .decided: deciderEvictions += 1
-        case .removed: removals += 1
+        case .removed, .tagged: removals += 1
         case .damaged: failures += 1
         // It has counted when it was met.
         case .undecodable: break

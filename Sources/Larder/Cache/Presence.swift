@@ -30,6 +30,12 @@ public struct Presence: Sendable, Hashable, CustomStringConvertible {
     /// What is known of the entry; nil if there is none.
     public let metadata: EntryMetadata?
 
+    /// When and why the key has left the cache, as far as this process knows, the latest first.
+    ///
+    /// The last removals are kept, as many as ``CacheOptions/remembersRemovals`` says, and end with the process. A key that left elsewhere is not
+    /// known, unless memory had a copy.
+    public let history: [Departure]
+
     /// A sentence that says what there is, and what to do if that is not what you expect.
     public let description: String
 }

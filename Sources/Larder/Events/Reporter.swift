@@ -106,7 +106,7 @@ extension Reporter {
         case .evicted(.size): (kind, verb) = (.evicted(.size), "was evicted, because the entries had too many bytes")
         case .evicted(.space): (kind, verb) = (.evicted(.freeSpace), "was evicted, because the disk was short of space")
         case .decided: (kind, verb) = (.evicted(.decider), "was evicted, because a closure of the program chose it")
-        case .removed, .damaged, .undecodable: return
+        case .removed, .tagged, .damaged, .undecodable: return
         }
         let text = "The entry of key \"\(row.key.name)\" in the cache \"\(cache)\" \(verb)."
         report(CacheEvent(kind, cacheName: cache, key: row.key.name, message: text), .debug)

@@ -228,6 +228,12 @@ private struct CacheOpening {
                 .invalidConfiguration,
                 "The option `warms` of the cache \"\(name)\" is \(warms). Use zero or more.")
         }
+        if options.remembersRemovals < 0 {
+            throw CacheError(
+                .invalidConfiguration,
+                "The option `remembersRemovals` of the cache \"\(name)\" is \(options.remembersRemovals). Use zero or more."
+            )
+        }
         for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
         where value < .zero {
             throw CacheError(

@@ -93,6 +93,14 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         nonmutating set { copies.limit { $0.byteLimit = newValue } }
     }
 
+    /// The time for which a copy is used before it is compared with its row; nil for any.
+    ///
+    /// See ``MemoryLimits/maxAge``. A change takes effect at once.
+    public var maxAge: MaxAge? {
+        get { copies.state.withLock { $0.limits.maxAge } }
+        nonmutating set { copies.limit { $0.maxAge = newValue } }
+    }
+
     /// Removes the least recently used entries from memory until at most so many are left.
     ///
     /// - Parameter count: The number of entries; a negative number counts as 0.
@@ -127,7 +135,9 @@ extension Cache {
     /// Returns the value in memory if it may be served, for which the disk may be asked; it does not count as access.
     fileprivate func copy(of key: Key) -> Value? {
         let (hash, now) = (copies.seed.hash(key), rows.store.time.now())
-        guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return nil }
+        guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash, at: now) }), copy.end >= now else {
+            return nil
+        }
         if copy.isKnown { return copy.value }
         do {
             guard let header = try rows.header(try stored(key)) else { return nil }

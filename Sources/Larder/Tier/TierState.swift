@@ -37,6 +37,10 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     var limits: MemoryLimits
     var settings: CacheSettings
     @usableFromInline var accessGrain: Int64
+    /// The milliseconds for which a copy is used before it is compared with its row; `.max` for any.
+    @usableFromInline private(set) var memoryAge = Int64.max
+    /// When and why keys have left.
+    var removals: RemovalRing
     /// How many of the entries that were used last are noted; nil for none.
     var warms: WarmStart?
     /// The ids that the note had when it was read or written last; nil until it was read.
@@ -44,7 +48,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool,
-        accessGrain: Int64, now: Int64
+        accessGrain: Int64, remembersRemovals: Int, now: Int64
     ) {
         let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofVersion
         memory = Memory(
@@ -53,6 +57,8 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         (self.limits, self.settings) = (limits.counted, settings)
         (self.watch, storeWatch, self.isSystemTime) = (watch, watch, isSystemTime)
         (self.accessGrain, lastMoment, origin) = (accessGrain, now, Self.origin(at: now))
+        removals = RemovalRing(limit: remembersRemovals)
+        setMemoryAge(limits.effectiveAge)
     }
 
     // MARK: Reading
@@ -70,6 +76,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
             ticket = self.ticket(hash)
             return nil
         }
+        if memoryAge != .max && !isRecentThisSecond(index) { return nil }
         let epoch = watch.knownEpoch
         let (copyEpoch, deadline) = memory.table.withValue(at: index) { ($0.epoch, $0.deadline) }
         if copyEpoch != epoch || epoch == CommitWatch.noEpoch { return nil }
@@ -112,7 +119,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         if index == 0 { return .absent }
         let copy = memory.table.value(at: index)
         let rest = memory.versions[Int(index)]
-        if copy.epoch != epoch || epoch == CommitWatch.noEpoch {
+        if copy.epoch != epoch || epoch == CommitWatch.noEpoch || !isRecent(index, now) {
             return .unsure(copy.value, revision: rest.revision)
         }
         if now > copy.end { return .expired }
@@ -146,7 +153,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
             let index = memory.table.locate(key, hash: hash)
             if index == 0 { return nil }
             let copy = memory.table.value(at: index)
-            if copy.epoch != epoch || copy.end < now || copy.slides { return nil }
+            if copy.epoch != epoch || copy.end < now || copy.slides || !isRecent(index, now) { return nil }
         }
         return keys.compactMap { key, hash in
             if case .hit(let value) = lookUp(key, hash: hash, now: now, epoch) { value } else { nil }
@@ -243,12 +250,13 @@ extension TierState {
     }
 
     /// Returns the copy of a key, which does not count as access.
-    func copy(of key: Key, hash: UInt64) -> SeenCopy? {
+    func copy(of key: Key, hash: UInt64, at now: Int64) -> SeenCopy? {
         let (index, epoch) = (memory.table.locate(key, hash: hash), epoch())
         if index == 0 { return nil }
         let copy = memory.table.value(at: index)
         return SeenCopy(
-            value: copy.value, end: copy.end, isKnown: copy.epoch == epoch && epoch != CommitWatch.noEpoch,
+            value: copy.value, end: copy.end,
+            isKnown: copy.epoch == epoch && epoch != CommitWatch.noEpoch && isRecent(index, now),
             revision: memory.versions[Int(index)].revision)
     }
 }
@@ -299,6 +307,19 @@ extension TierState {
         return memory.remove(found)
     }
 
+    /// Notes that another process or manager has changed the row of a copy, if one has committed since the copy was seen to be good.
+    mutating func noteForeign(_ key: Key, hash: UInt64, at now: Int64) {
+        let (index, epoch) = (memory.table.locate(key, hash: hash), epoch())
+        if index == 0 || epoch == CommitWatch.noEpoch || memory.table.value(at: index).epoch == epoch { return }
+        removals.note(hash, .changedElsewhere, at: now)
+    }
+
+    /// Removes a copy that has another revision than its row; what is read is kept in its place.
+    mutating func dropOutdated(_ key: Key, hash: UInt64, revision: Int64) -> Node? {
+        let index = memory.table.locate(key, hash: hash)
+        return index == 0 || memory.versions[Int(index)].revision != revision ? nil : memory.remove(index)
+    }
+
     /// Removes all copies, to be released outside the lock.
     mutating func removeAll() -> EmptiedTable<Key, CachedValue<Value>> {
         noteChangeOfAll()
@@ -312,7 +333,7 @@ extension TierState {
     ) {
         let value = CachedValue(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
-        let (origin, accessGrain) = (origin, accessGrain)
+        let (origin, accessGrain, recentUntil) = (origin, accessGrain, recentUntil)
         let replaced = memory.setValue(
             value, forKey: copy.key, hash: copy.hash, cost: copy.cost,
             bytes: copy.bytes + (row.refresh.isNone ? 0 : EntryBytes.ofHint), end: nil, into: &discards
@@ -324,6 +345,7 @@ extension TierState {
             memory.table.accessOrder.setTime(time, of: index)
             memory.setAge(row.age, at: index)
             memory.setHint(row.refresh, at: index)
+            if let recentUntil { Self.setRecent(&memory, index, until: recentUntil) }
         } willEvict: { memory, index in
             evicted += 1
             if let access = memory.access(at: index, since: origin, accessGrain) { accesses.append(access) }
@@ -340,6 +362,43 @@ extension TierState {
         memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
         memory.setAge(row.age, at: index)
         memory.setHint(row.refresh, at: index)
+        if let recentUntil { Self.setRecent(&memory, index, until: recentUntil) }
+    }
+}
+
+/// An age of memory alone: a copy is used for so long, then compared with its row.
+///
+/// The moment until which each copy is used is in `memory.ends`, whose other use is in memory caches.
+extension TierState {
+    /// Sets the milliseconds for which a copy is used; `.max` for any.
+    mutating func setMemoryAge(_ age: Int64) {
+        if age == memoryAge { return }
+        memoryAge = age
+        // What is there is compared first.
+        memory.ends = age == .max ? [] : Array(repeating: .min, count: Int(memory.table.nodeCapacity))
+    }
+
+    /// The last moment at which a copy is used that is compared now; nil for any.
+    @inlinable var recentUntil: Int64? { memoryAge == .max ? nil : lastMoment.addingSaturated(memoryAge) }
+
+    @inlinable
+    static func setRecent(_ memory: inout Memory, _ index: UInt32, until end: Int64) {
+        if Int(index) >= memory.ends.count {
+            Memory.extend(&memory.ends, with: .min, to: index, within: memory.table.nodeCapacity)
+        }
+        memory.ends[Int(index)] = end
+    }
+
+    /// Returns whether a copy may be used to the end of the running second, which is cheap to know if the clock is the system's.
+    @inlinable
+    func isRecentThisSecond(_ index: UInt32) -> Bool {
+        isSystemTime && isRecent(index, SystemClock.second() * 1000 + 999)
+    }
+
+    /// Returns whether a copy may be used without a comparison, as far as its age in memory tells.
+    @inlinable
+    func isRecent(_ index: UInt32, _ now: Int64) -> Bool {
+        memoryAge == .max || Int(index) < memory.ends.count && now <= memory.ends[Int(index)]
     }
 }
 

@@ -21,11 +21,13 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     private let keyCodec = KeyCodec<Key>()
     @usableFromInline let changes: ChangeHub<Key, Value>
     let loads: Loads<StoredKey>
+    private let time: StoreTime
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, foreign: ForeignCommits,
-        isSystemTime: Bool, accessGrain: Int64, now: Int64
+        isSystemTime: Bool, accessGrain: Int64, remembersRemovals: Int, now: Int64
     ) {
+        time = store.time
         let seed = HashSeed()
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
         isOff = Atomic(limits.effectiveCount == 0)
@@ -34,7 +36,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         state = Mutex(
             State(
                 limits, settings, seed: seed, watch: store.watch, isSystemTime: isSystemTime,
-                accessGrain: accessGrain, now: now))
+                accessGrain: accessGrain, remembersRemovals: remembersRemovals, now: now))
     }
 
     // MARK: Reading
@@ -87,10 +89,18 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Takes in that keys were removed, whether they had rows or not.
     func removed(
-        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ deferred: inout Deferred
+        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, at now: Int64,
+        _ deferred: inout Deferred
     ) {
+        // Most calls have one key.
+        let gone = keys.count == 1 ? nil : Set(outcome.rows.map { $0.key })
         let nodes = state.withLock { state in
             state.counts.removals += outcome.rows.count
+            if let gone {
+                for key in keys where gone.contains(key.stored) { state.removals.note(key.hash, .removed, at: now) }
+            } else if !outcome.rows.isEmpty {
+                state.removals.note(keys[0].hash, .removed, at: now)
+            }
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
         }
         deferred.add(nodes)
@@ -107,7 +117,22 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     /// Removes a copy whose row was deleted.
     @usableFromInline
     func removed(_ key: Key, hash: UInt64, revision: Int64) {
-        let node = state.withLock { $0.remove(key, hash: hash, revision: revision) }
+        let now = time.now()
+        let node = state.withLock { state in
+            state.noteForeign(key, hash: hash, at: now)
+            return state.remove(key, hash: hash, revision: revision)
+        }
+        _ = consume node
+    }
+
+    /// Removes a copy whose row another process or manager has replaced.
+    @usableFromInline
+    func replaced(_ key: Key, hash: UInt64, revision: Int64) {
+        let now = time.now()
+        let node = state.withLock { state in
+            state.noteForeign(key, hash: hash, at: now)
+            return state.dropOutdated(key, hash: hash, revision: revision)
+        }
         _ = consume node
     }
 
@@ -118,9 +143,15 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         deferred.add(node)
     }
 
-    /// Takes in that everything was removed.
-    func cleared(_ deferred: inout Deferred) {
-        deferred.add(state.withLock { $0.removeAll() })
+    /// Takes in that everything was removed from memory.
+    ///
+    /// - Parameter now: When a call has removed all entries; nil if they are still there, or may be.
+    func cleared(_ deferred: inout Deferred, removedAt now: Int64?) {
+        deferred.add(
+            state.withLock { state in
+                if let now { state.removals.note(nil, .removedWithAll, at: now) }
+                return state.removeAll()
+            })
         observe { $0.noteReset(&deferred) }
     }
 
@@ -130,13 +161,15 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         observe { $0.noteReset(&deferred) }
     }
 
-    /// Takes in that everything was removed, where no lock is held.
+    /// Takes in that everything was removed from memory, where no lock is held.
     ///
-    /// - Parameter isClosed: A Boolean value that indicates whether the store was closed, and nothing is removed but from memory.
-    func cleared(isClosed: Bool = false) {
+    /// - Parameters:
+    ///   - isRemoved: A Boolean value that indicates whether the entries were removed, by a call or by another version.
+    ///   - isClosed: A Boolean value that indicates whether the store was closed.
+    func cleared(isRemoved: Bool = false, isClosed: Bool = false) {
         if !isClosed { loads.overtake(nil) }
         var deferred = Deferred()
-        cleared(&deferred)
+        cleared(&deferred, removedAt: isRemoved ? time.now() : nil)
     }
 
     /// Keeps nothing that reads find until ``endChange(of:)``, so that memory shows all of a change of several keys or none.
@@ -154,6 +187,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func rowsWereRemoved(_ rows: [RemovedRow]) {
         defer { state.withLock { $0.endRemoval() } }
+        let now = time.now()
         var copies: [(key: Key, hash: UInt64, revision: Int64)] = []
         do throws(CacheError) {
             for row in rows {
@@ -166,6 +200,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         }
         let nodes = state.withLock { state in
             for row in rows { state.counts.note(row.cause) }
+            for (row, copy) in zip(rows, copies) { state.removals.note(copy.hash, .init(row.cause), at: now) }
             return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
         }
         _ = consume nodes
@@ -242,6 +277,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
             change(&limits)
             state.limits = limits.counted
             isOff.store(limits.effectiveCount == 0, ordering: .relaxed)
+            state.setMemoryAge(limits.effectiveAge)
             state.memory.countLimit = limits.effectiveCount
             state.memory.limitCost(to: limits.effectiveCost)
             state.memory.limitBytes(to: limits.effectiveBytes)

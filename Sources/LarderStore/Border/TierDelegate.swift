@@ -40,6 +40,8 @@ extension TierDelegate {
 package struct RemovedRow: Sendable {
     package enum Cause: Hashable, Sendable {
         case expired, removed, damaged
+        /// With a tag that was removed.
+        case tagged
         /// By a closure of the program that evicts.
         case decided
         /// By the typed side, because it does not decode.

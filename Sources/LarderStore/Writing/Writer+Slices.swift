@@ -332,7 +332,7 @@ extension Writer {
     func removeAll(tagged tag: String, in declaration: CacheDeclaration?) throws(StoreError) -> Int {
         let few = try runBatch { try $0.removeTagged(tag, in: declaration, atMost: Self.atOnce) }
         if let few { return few }
-        return try removeInSlices(KeyRange()) { state in
+        return try removeInSlices(KeyRange(), .tagged) { state in
             try state.overtakeLoads(tagged: tag, in: declaration)
         } list: { connection, cache throws(SQLiteError) in
             try connection.list(.taggedRows, text: tag, cache.id) {
@@ -345,7 +345,7 @@ extension Writer {
     func removeAll(prefix: String, in declaration: CacheDeclaration) throws(StoreError) -> Int {
         let few = try runBatch { try $0.removeAll(prefix: prefix, in: declaration, atMost: Self.atOnce) }
         if let few { return few }
-        return try removeInSlices(KeyRange(prefix: prefix)) { state in
+        return try removeInSlices(KeyRange(prefix: prefix), .removed) { state in
             [try state.overtakeLoads(prefix: prefix, in: declaration)]
         } list: { connection, cache throws(SQLiteError) in
             try connection.headers(prefix: prefix, in: cache) {
@@ -361,11 +361,12 @@ extension Writer {
     ///
     /// - Parameters:
     ///   - range: What the keys of the rows are in.
+    ///   - cause: What memory is told.
     ///   - overtake: Keeps loads from storing what is removed, in a transaction, and returns the caches. Called at the begin
     ///     and at the end, for the loads that have begun in the meantime.
     ///   - list: Lists the rows of a cache.
     private func removeInSlices(
-        _ range: KeyRange, _ overtake: (WriterState) throws -> [Incarnation],
+        _ range: KeyRange, _ cause: RemovedRow.Cause, _ overtake: (WriterState) throws -> [Incarnation],
         list: (inout Connection, Incarnation) throws(SQLiteError) -> [ListedRow]
     ) throws(StoreError) -> Int {
         lock.wait { $0?.longRemovals += 1 }
@@ -389,7 +390,9 @@ extension Writer {
         var count = 0
         for start in stride(from: 0, to: rows.count, by: Self.sliceSize) {
             lock.letOthersIn()
-            count += try runBatch { try $0.remove(rows[start..<min(rows.count, start + Self.sliceSize)], in: range) }
+            count += try runBatch {
+                try $0.remove(rows[start..<min(rows.count, start + Self.sliceSize)], in: range, cause)
+            }
         }
         _ = try runBatch(overtake)
         return count

@@ -96,7 +96,9 @@ extension WriterState {
             for change in made { if let cache = change.cache { overtake(change.overtaken, change.tier, in: cache) } }
             for (loads, caches) in open.overtaken { for cache in caches { overtake(loads, nil, in: cache) } }
             for (cache, rows) in open.removedRows {
-                overtake(.keys(rows.filter { $0.cause == .removed }.map(\.key)), nil, in: cache)
+
+                let removed = rows.filter { $0.cause == .removed || $0.cause == .tagged }
+                overtake(.keys(removed.map(\.key)), nil, in: cache)
             }
         }
         var deferred = Deferred()

@@ -314,7 +314,7 @@ extension WriterState {
             if found.count > limit { return nil }
         }
         for (id, cache) in found {
-            if let (header, _) = try connection.header(id) { try remove(header, from: cache, .removed) }
+            if let (header, _) = try connection.header(id) { try remove(header, from: cache, .tagged) }
         }
         return found.count
     }
@@ -353,7 +353,9 @@ extension WriterState {
     /// Removes rows that were not written since they were listed, and returns their number.
     ///
     /// - Parameter range: What their keys are in.
-    func remove(_ rows: some Sequence<ListedRow>, in range: KeyRange) throws(SQLiteError) -> Int {
+    func remove(
+        _ rows: some Sequence<ListedRow>, in range: KeyRange, _ cause: RemovedRow.Cause
+    ) throws(SQLiteError) -> Int {
         var count = 0
         for row in rows {
             guard let (header, incarnation) = try connection.header(row.id), incarnation == row.cache else { continue }
@@ -362,7 +364,7 @@ extension WriterState {
             while revision != header.revision, let next = replacedRevisions[revision] { revision = next }
             if header.revision != revision { continue }
             if !range.contains(header.key) { throw SQLiteError.damagedIndex }
-            try remove(header, from: incarnation, .removed)
+            try remove(header, from: incarnation, cause)
             count += 1
         }
         return count
