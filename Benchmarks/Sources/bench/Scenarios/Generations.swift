@@ -6,6 +6,7 @@ var generationScenarios: [Scenario] {
     let full = Lazily { makeStore(entries: manyEntries) }
     let few = Lazily { makeStore(entries: 10) }
     let live = Lazily { RecordStore(entries: 10) }
+    let (used, usedMuch) = (Lazily { makeUsedStore(200) }, Lazily { makeUsedStore(1000) })
     return [
         Scenario(
             "open-with-million", unit: "us", target: 3,
@@ -25,6 +26,24 @@ var generationScenarios: [Scenario] {
                 Variant("once more") { openingAgain(live.value) },
                 // What it costs once the last handle is gone: its state and its memory are made anew.
                 Variant("after the last is gone") { openingAnew(live.value) },
+            ]),
+        Scenario(
+            "first-200-reads", unit: "us",
+            [
+                Variant("warm") { firstReads(of: used.value, warms: .entries(200)) },
+                Variant("cold") { firstReads(of: used.value, warms: nil) },
+            ]),
+        Scenario(
+            "open-warm", unit: "us",
+            [
+                Variant("1,000 entries") { warming(usedMuch.value, 1000) },
+                Variant("cold") { warming(usedMuch.value, nil) },
+            ]),
+        Scenario(
+            "remove-remembered",
+            [
+                Variant("4,096 remembered") { removing(remembered: 4096) },
+                Variant("none") { removing(remembered: 0) },
             ]),
     ]
 }
@@ -87,4 +106,52 @@ private func openingAnew(_ store: RecordStore) -> Double {
 
 private func openRecords(_ manager: CacheManager, named name: String) -> Cache<Int, Record> {
     attempt { try manager.cache(named: name, version: "1", maxAge: .days(7), options: CacheOptions(memory: .disabled)) }
+}
+
+/// A store of 10,000 entries, whose note names so many.
+private func makeUsedStore(_ count: Int) -> URL {
+    let url = makeStore(entries: 10_000)
+    let (manager, cache) = openWarm(url, .entries(count))
+    for key in 0..<count { consume(cache[key * 7]) }
+    attempt { try manager.close() }
+    return url
+}
+
+private func openWarm(_ url: URL, _ warms: WarmStart?) -> (CacheManager, Cache<Int, Record>) {
+    let manager = attempt { try CacheManager(url: url) }
+    let cache: Cache<Int, Record> = attempt {
+        try manager.cache(named: "records", version: "1", maxAge: .days(7), options: CacheOptions(warms: warms))
+    }
+    let countdown = Countdown(1)
+    Task {
+        await cache.warmed()
+        countdown.step()
+    }
+    countdown.wait()
+    return (manager, cache)
+}
+
+/// Microseconds for the reads of a first view, after what was noted is in memory or not.
+private func firstReads(of url: URL, warms: WarmStart?) -> Double {
+    let (manager, cache) = openWarm(url, warms)
+    defer { attempt { try manager.close() } }
+    return microseconds { for key in 0..<200 { consume(cache[key * 7]) } }
+}
+
+/// Microseconds for an opening, until what was noted is in memory.
+private func warming(_ url: URL, _ count: Int?) -> Double {
+    var open: (CacheManager, Cache<Int, Record>)?
+    let time = microseconds { open = openWarm(url, count.map { .entries($0) }) }
+    attempt { try open?.0.close() }
+    return time
+}
+
+private func removing(remembered: Int) -> Double {
+    let (store, count) = (RecordStore(entries: 10), 2_000)
+    let cache: Cache<Int, Record> = attempt {
+        try store.manager.cache(
+            named: "removed", version: "1", maxAge: .days(7), options: CacheOptions(remembersRemovals: remembered))
+    }
+    attempt { try cache.setValues((0..<count).map { ($0, Record($0)) }) }
+    return nanoseconds(per: count) { for key in 0..<count { attempt { try cache.remove(key) } } }
 }

@@ -181,7 +181,7 @@ private final class Gathering: Sendable {
 }
 
 /// Lets a thread wait until so many have come by.
-private final class Countdown: Sendable {
+final class Countdown: Sendable {
     private let left: Mutex<Int>
     private let done = DispatchSemaphore(value: 0)
 
