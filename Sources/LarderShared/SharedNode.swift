@@ -204,13 +204,16 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     private func noteLost(_ error: any Error) {
         // What fails on this node says nothing of the tier.
         let isLocal = error is CacheError
-        let (isNew, silence) = state.withLock { state -> (Bool, Duration) in
+        let isNew = state.withLock { state in
             (state.isCurrent, state.loss) = (false, "\(error)")
+            // With the state: a node that says that it is alone serves no copy any more.
+            if let limit = options.maxSilence, SharedClock.now - state.heardAt > limit {
+                isSilent.store(true, ordering: .relaxed)
+            }
             let isNew = state.hasBegun && !state.isLossReported
             if isNew { state.isLossReported = true }
-            return (isNew, SharedClock.now - state.heardAt)
+            return isNew
         }
-        if let limit = options.maxSilence, silence > limit { isSilent.store(true, ordering: .relaxed) }
         if isNew && isLocal {
             report(
                 .writeFailed,
