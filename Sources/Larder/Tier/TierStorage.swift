@@ -200,7 +200,10 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         }
         let nodes = state.withLock { state in
             for row in rows { state.counts.note(row.cause) }
-            for (row, copy) in zip(rows, copies) { state.removals.note(copy.hash, .init(row.cause), at: now) }
+            // By their places: pairs would be allocated.
+            for place in copies.indices {
+                state.removals.note(copies[place].hash, .init(rows[place].cause), at: now)
+            }
             return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
         }
         _ = consume nodes

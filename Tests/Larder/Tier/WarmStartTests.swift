@@ -170,7 +170,7 @@ struct WarmStartTests {
             migrations: [.keeping("2")])
         await kept.warmed()
         #expect(kept.memory.keys == [2, 4])
-        // A purge begins anew.
+        // A purge leaves nothing to warm.
         let purged: Cache<Int, String> = try await next.cache(
             named: "texts", version: "4", maxAge: .hours(1), options: CacheOptions(warms: .entries(3)))
         await purged.warmed()
