@@ -368,12 +368,13 @@ extension SharedCache {
             return
         }
         try node.requireOpen()
-        let maxAge = node.drawn(maxAge)
-        var attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
+        var attributes = local.whole(
+            EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags), key, value)
+        attributes.maxAge = node.drawn(attributes.maxAge)
         let stored = try local.storedKey(of: key)
         attributes.payload = try local.encoded(value, of: stored)
         let entry = try node.entry(attributes.payload ?? Data(), attributes)
-        attributes.maxAge = node.options.localMaxAge == nil ? maxAge : node.local(maxAge)
+        if node.options.localMaxAge != nil { attributes.maxAge = node.local(attributes.maxAge) }
         let copy = try node.cache.copy(of: value, forKey: key, attributes)
         try await node.set(copy, entry)
     }

@@ -349,6 +349,7 @@ extension SharedNode {
     /// Returns a result with its encoded value, which is encoded once for the tier and for this node.
     private func encoded(_ result: Generated<Value>, _ key: StoredKey) -> Generated<Value> {
         guard case .value(let value, var attributes) = result.outcome else { return result }
+        attributes = cache.whole(attributes, key, value)
         attributes.maxAge = drawn(attributes.maxAge)
         // The load reports it if it fails again.
         do throws(CacheError) {

@@ -54,6 +54,33 @@ struct SharedPolicyTests {
         #expect(try await nodes[1].get("a") == "one")
     }
 
+    @Test func `the rule of a cache gives its attributes to all nodes`() async throws {
+        var stores: [TemporaryStore] = []
+        var nodes: [(shared: SharedCache<String, String>, cache: Cache<String, String>)] = []
+        for tier in MemorySharedTier.nodes(2, clock) {
+            let store = try TemporaryStore(clock: clock)
+            stores.append(store)
+            let cache: Cache<String, String> = try await store.manager().cache(
+                named: "values", version: "1", maxAge: .days(1),
+                attributes: { _, value in EntryAttributes(tags: ["of:\(value)"], maxAge: .minutes(1)) })
+            nodes.append((try await cache.shared(through: tier, options: TestNode.options), cache))
+        }
+        try await nodes[0].shared.setValue("red", forKey: "a")
+        try await nodes[0].shared.setValue("red", forKey: "b", maxAge: .hours(1), tags: ["own"])
+        _ = try await nodes[0].shared.value(forKey: "c") { _ in "red" }
+        for key in ["a", "b", "c"] { #expect(try await nodes[1].shared.value(forKey: key) == "red") }
+        for node in nodes {
+            #expect(try await node.cache.keys(tagged: "of:red").sorted() == ["a", "c"])
+            #expect(try await node.cache.keys(tagged: "own") == ["b"])
+        }
+        clock.advance(by: .seconds(61))
+        #expect(try await nodes[1].shared.value(forKey: "a") == nil)
+        #expect(try await nodes[1].shared.value(forKey: "b") == "red")
+        try await nodes[1].shared.removeAll(tagged: "own")
+        #expect(try await nodes[0].shared.value(forKey: "b") == nil)
+        withExtendedLifetime(stores) {}
+    }
+
     @Test func `one node refreshes ahead for all`() async throws {
         let nodes = try await nodes(3)
         let policy = GenerationPolicy(refreshAhead: 0.5)

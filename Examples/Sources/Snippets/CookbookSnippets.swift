@@ -46,6 +46,7 @@ enum CookbookSnippets {
         try await http(manager)
         try await memoize(manager)
         try await users("ada", manager)
+        try await fields(manager)
         try await counters(manager)
         try await articles(caches.articles, manager)
         try await manager.close()
@@ -107,6 +108,17 @@ enum CookbookSnippets {
 
         try await messages(of: user, in: manager).clear()
         try await manager.removeCache(named: "messages of \(user)")
+    }
+
+    private struct Story: Codable, Sendable { var title, author: String }
+
+    private static func fields(_ manager: CacheManager) async throws {
+        let stories: Cache<Int, Story> = try await manager.cache(
+            named: "stories", version: "1", maxAge: .days(7),
+            attributes: { id, story in EntryAttributes(tags: ["author:\(story.author)"]) })
+        try await stories.setValue(Story(title: "Bread", author: "Ann"), forKey: 1)
+        let byAnn = try await stories.entries(tagged: "author:Ann")
+        guard byAnn.count == 1 else { throw Surprise() }
     }
 
     private static func counters(_ manager: CacheManager) async throws {

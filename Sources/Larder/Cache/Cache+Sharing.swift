@@ -71,6 +71,12 @@ extension Cache {
         try codec.encode(value, cache: name, key: key.name)
     }
 
+    /// The attributes of a loaded value with those of the rule, before a tier gets them.
+    package func whole(_ attributes: EntryAttributes, _ key: StoredKey, _ value: Value) -> EntryAttributes {
+        if rule == nil { return attributes }
+        return self.key(of: key).map { whole(attributes, $0, value) } ?? attributes
+    }
+
     /// The value in bytes that the tier had.
     package func decoded(_ payload: Data, of key: StoredKey) throws(CacheError) -> Value {
         try codec.decode(payload, cache: name, key: key.name)

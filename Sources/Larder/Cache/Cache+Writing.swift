@@ -8,8 +8,8 @@ public import LarderStore
 extension Cache {
     /// Writes the value of a key; nil removes it.
     ///
-    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
-    /// stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that; see
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags, to what the rule of the cache
+    /// gives if there is one, see ``EntryAttributes``. The pin of an older entry stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that; see
     /// ``CacheOptions/onFullDisk``.
     ///
     /// - Parameters:
@@ -252,17 +252,21 @@ extension Cache {
     /// It gets nil if there is no value that may be served or if the value does not decode. Setting nil removes the
     /// entry. If the body throws, nothing has changed.
     ///
-    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value. A
-    /// plain write to the store inside the body throws ``CacheError/Code/reentrant``.
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value. If
+    /// the cache was opened with a rule, tags are what it gives for the new value. A plain write to the store inside the
+    /// body throws ``CacheError/Code/reentrant``.
     ///
     /// - Parameters:
     ///   - key: The key.
+    ///   - tags: The tags that the entry gets; nil leaves those that it has, or those of the rule.
     ///   - body: The change.
     /// - Returns: The result of the body.
     /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
-    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
-        try manager.transacting("update the value") { try update(key, in: $0, body) }
+    public func update<R>(
+        _ key: Key, tags: Set<String>? = nil, _ body: (inout Value?) throws -> R
+    ) throws -> R {
+        try manager.transacting("update the value") { try update(key, tags, in: $0, body) }
     }
 
     /// Changes the value of a key in one step; setting nil removes the entry.
@@ -271,13 +275,13 @@ extension Cache {
     /// ``CacheError/Code/reentrant``.
     @discardableResult
     public func update<R: Sendable>(
-        _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
+        _ key: Key, tags: Set<String>? = nil, _ body: @escaping @Sendable (inout Value?) throws -> R
     ) async throws -> R {
-        try await manager.transacting("update the value") { try self.update(key, in: $0, body) }
+        try await manager.transacting("update the value") { try self.update(key, tags, in: $0, body) }
     }
 
     private func update<R>(
-        _ key: Key, in scope: TransactionScope, _ body: (inout Value?) throws -> R
+        _ key: Key, _ tags: Set<String>?, in scope: TransactionScope, _ body: (inout Value?) throws -> R
     ) throws -> R {
         let stored = try stored(key)
         let old: (value: Value, header: EntryHeader)?
@@ -296,6 +300,9 @@ extension Cache {
         let now = rows.store.time.now()
         var (meta, end) = (old?.header.meta ?? RowMeta(), old?.header.ownEnd(ifWrittenAt: now))
         (meta.cost, meta.refresh) = (nil, nil)
+        var attributes = rule?(key, value)
+        if let tags { attributes = EntryAttributes(tags: tags, cost: attributes?.cost, maxAge: attributes?.maxAge) }
+        try attributes?.replace(in: &meta, &end, writtenAt: now, "key \(stored.name) of cache \"\(name)\"")
         try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result
     }
@@ -307,6 +314,8 @@ extension Cache where Value == Data {
     /// The file is cloned where the file system does that, which takes no room, and else copied. Memory keeps no copy of the
     /// value; `fileURL(forKey:)` gives it back as a file. Symbolic links are followed. A value that is not larger than
     /// ``CacheOptions/inlineLimit``, a store in memory and a codec with transforms take the bytes into memory.
+    ///
+    /// The rule of the cache is not asked, since it would need the value.
     ///
     /// - Parameters:
     ///   - file: A regular file, which nothing changes in the meantime.
@@ -372,10 +381,24 @@ extension Cache {
         -> Write
     {
         let (stored, now) = (try stored(key), rows.now())
-        let (meta, end) = try attributes.stored(at: now, "key \(stored.name) of cache \"\(name)\"")
+        let (meta, end) = try whole(attributes, key, value).stored(at: now, "key \(stored.name) of cache \"\(name)\"")
         return try write(
             value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil,
             payload: attributes.payload)
+    }
+
+    /// Returns the attributes of a call with those of the rule.
+    @inlinable
+    package func whole(_ attributes: EntryAttributes, _ key: Key, _ value: Value) -> EntryAttributes {
+        guard let rule, attributes.payload == nil else { return attributes }
+        return filled(attributes, by: rule(key, value))
+    }
+
+    @usableFromInline
+    func filled(_ attributes: EntryAttributes, by others: EntryAttributes) -> EntryAttributes {
+        var attributes = attributes
+        attributes.fill(from: others)
+        return attributes
     }
 
     /// Encodes a value for an entry with these attributes.

@@ -14,7 +14,7 @@ public import LarderStore
 /// through this handle are refused.
 ///
 /// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well. The handles
-/// on one cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+/// on one cache share everything but their codecs' closures, their rules of attributes, and the options `inlineLimit`, `accessGrain`,
 /// `undecodable`, `onFullDisk` and `fileName`.
 ///
 /// Two keys are one if their encodings are, so a key encodes precisely what its `==` compares. If it encodes less, memory,
@@ -30,6 +30,8 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     @usableFromInline let rows: CacheRows
     @usableFromInline let codec: ValueCodec<Value>
     private let failures = RepeatedFailures()
+    /// The attributes of values that are written, but for what a call gives itself.
+    @usableFromInline let rule: (@Sendable (Key, Value) -> EntryAttributes)?
     let undecodable: UndecodablePolicy
     let fileName: (@Sendable (String) -> String)?
     /// A Boolean value that indicates whether this is the handle by which a shared cache keeps its copies.
@@ -43,8 +45,9 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     init(
         _ core: CacheCore<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
-        _ options: CacheOptions, _ manager: CacheManager
+        _ rule: (@Sendable (Key, Value) -> EntryAttributes)?, _ options: CacheOptions, _ manager: CacheManager
     ) {
+        self.rule = rule
         (self.core, copies, self.rows, self.version, self.codec) = (core, core.copies, rows, version, codec)
         (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
         keepsCopies = false
@@ -53,6 +56,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// Creates the handle by which a shared cache keeps its copies.
     init(forCopiesOf cache: Cache) {
         (core, copies, rows, version) = (cache.core, cache.copies, cache.rows, cache.version)
+        rule = cache.rule
         (codec, undecodable, fileName, manager) = (cache.codec, cache.undecodable, cache.fileName, cache.manager)
         keepsCopies = true
     }

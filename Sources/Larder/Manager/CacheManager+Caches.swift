@@ -6,7 +6,7 @@ extension CacheManager {
     ///
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
     /// step, unless a migration carries them over. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
-    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// cache share everything but their codecs' closures, their rules of attributes and the options `inlineLimit`, `accessGrain`,
     /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
     /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
     ///
@@ -15,6 +15,7 @@ extension CacheManager {
     ///   - version: The version of the entries.
     ///   - maxAge: The maximum age of entries without one of their own.
     ///   - options: The options of the cache.
+    ///   - attributes: The rule that gives the attributes of each value that this handle writes, see ``EntryAttributes``.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
@@ -24,18 +25,19 @@ extension CacheManager {
     ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try cache(
-            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, migrations: migrations,
-            progress: progress)
+            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, attributes: attributes,
+            migrations: migrations, progress: progress)
     }
 
     /// Opens a cache with a codec.
     ///
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
     /// step, unless a migration carries them over. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
-    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// cache share everything but their codecs' closures, their rules of attributes and the options `inlineLimit`, `accessGrain`,
     /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
     /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
     ///
@@ -45,6 +47,7 @@ extension CacheManager {
     ///   - maxAge: The maximum age of entries without one of their own.
     ///   - options: The options of the cache.
     ///   - codec: The codec of the values.
+    ///   - attributes: The rule that gives the attributes of each value that this handle writes, see ``EntryAttributes``.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
@@ -54,13 +57,14 @@ extension CacheManager {
     ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
-        codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
+        codec: ValueCodec<Value>, attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> {
         let opening = try CacheOpening(name, version, maxAge, options, codec.identifier, KeyCodec<Key>.kind)
         let _: CacheCore<Key, Value>? = try core(opening.declaration.identity)
         if !migrations.isEmpty {
             let plan = try MigrationPlan(migrations, to: version, codec, cacheNamed: name)
-            try migrate(to: opening.declaration, options, plan, progress)
+            try migrate(to: opening.declaration, options, attributes, plan, progress)
         }
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
@@ -74,17 +78,18 @@ extension CacheManager {
                 + " above zero, unless that is meant."
             reporter.noteOnce(LogMessage(.warning, text))
         }
-        return try handle(on: rows, opening, version, maxAge, options, codec)
+        return try handle(on: rows, opening, version, maxAge, options, codec, attributes)
     }
 
     /// Opens a cache with the default codec, and purges what was written under another version or codec unless a migration carries it over.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try await cache(
-            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, migrations: migrations,
-            progress: progress)
+            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, attributes: attributes,
+            migrations: migrations, progress: progress)
     }
 
     /// Opens a cache with a codec.
@@ -95,6 +100,7 @@ extension CacheManager {
     ///   - maxAge: The maximum age of entries without one of their own.
     ///   - options: The options of the cache.
     ///   - codec: The codec of the values.
+    ///   - attributes: The rule that gives the attributes of each value that this handle writes, see ``EntryAttributes``.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
@@ -104,19 +110,20 @@ extension CacheManager {
     ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
-        codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
+        codec: ValueCodec<Value>, attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) async throws(CacheError) -> Cache<Key, Value> {
         try await offload { () throws(CacheError) in
             try self.cache(
-                named: name, version: version, maxAge: maxAge, options: options, codec: codec, migrations: migrations,
-                progress: progress)
+                named: name, version: version, maxAge: maxAge, options: options, codec: codec,
+                attributes: attributes, migrations: migrations, progress: progress)
         }
     }
 
     /// Carries over what another version has stored, if the plan has a way from there.
     private func migrate<Key, Value>(
-        to declaration: CacheDeclaration, _ options: CacheOptions, _ plan: MigrationPlan<Key, Value>,
-        _ progress: ProgressHandler?
+        to declaration: CacheDeclaration, _ options: CacheOptions, _ rule: (@Sendable (Key, Value) -> EntryAttributes)?,
+        _ plan: MigrationPlan<Key, Value>, _ progress: ProgressHandler?
     ) throws(CacheError) {
         // Another process may open another version in the meantime.
         for _ in 0..<3 {
@@ -124,7 +131,7 @@ extension CacheManager {
                 try store.storedDeclaration(of: declaration.name)
             }
             guard let stored, stored.identity != declaration.identity,
-                let migration = try plan.migration(from: stored, fileName: options.fileName)
+                let migration = try plan.migration(from: stored, fileName: options.fileName, rule: rule)
             else { return }
             let isDone = try throwing("migrate the cache \"\(declaration.name)\"") { () throws(StoreError) in
                 try store.migrate(stored, to: declaration, inlineLimit: options.inlineLimit, migration) {
@@ -137,7 +144,7 @@ extension CacheManager {
 
     private func handle<Key, Value>(
         on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
-        _ codec: ValueCodec<Value>
+        _ codec: ValueCodec<Value>, _ rule: (@Sendable (Key, Value) -> EntryAttributes)?
     ) throws(CacheError) -> Cache<Key, Value> {
         let now = rows.store.time.now()
         let (core, isNew) = try core(opening.declaration.identity) {
@@ -148,7 +155,7 @@ extension CacheManager {
             if rows.isNew { core.wasCleared() }
             core.declare(options, maxAge, rows)
         }
-        let cache = Cache(core, rows, version, codec, options, self)
+        let cache = Cache(core, rows, version, codec, rule, options, self)
         if isNew, options.warms != nil { cache.warm() }
         return cache
     }

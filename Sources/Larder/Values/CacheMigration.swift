@@ -13,8 +13,9 @@ internal import LarderStore
 ///     ])
 /// ```
 ///
-/// An entry keeps its key, its time, its own age, its pin, its cost, its extended data, its tags and its last access. An entry
-/// for which a closure returns nil or throws is dropped, and so is one that does not decode.
+/// An entry keeps its key, its time, its own age, its pin, its cost, its extended data, its tags and its last access. If the
+/// cache is opened with a rule, tags are what that gives for the new value, and so are cost and age where it gives them. An
+/// entry for which a closure returns nil or throws is dropped, and so is one that does not decode.
 ///
 /// The closures run while other writers go on, and more than once for an entry that changes in the meantime. The last of those
 /// are converted while other writers wait, so a closure must not use the manager.
@@ -121,7 +122,8 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
 
     /// A step from a version whose values have the same form.
     ///
-    /// Nothing is rewritten: the step takes as long for a million entries as for one.
+    /// Nothing is rewritten: the step takes as long for a million entries as for one. No rule of attributes is asked; to
+    /// tag what an older version has stored, convert each value into itself.
     ///
     /// - Parameter version: The older version.
     public static func keeping(_ version: CacheVersion) -> CacheMigration { CacheMigration(version, to: nil, nil) }

@@ -59,9 +59,12 @@ struct MigrationPlan<Key: Codable & Hashable & Sendable, Value: Sendable> {
 
     /// Returns how what is stored gets to the version that is opened; nil if no step leads from there.
     ///
-    /// - Parameter fileName: Returns the readable part of the name of a value file.
+    /// - Parameters:
+    ///   - fileName: Returns the readable part of the name of a value file.
+    ///   - rule: Returns the attributes of a converted value.
     func migration(
-        from stored: CacheDeclaration, fileName: (@Sendable (String) -> String)?
+        from stored: CacheDeclaration, fileName: (@Sendable (String) -> String)?,
+        rule: (@Sendable (Key, Value) -> EntryAttributes)?
     ) throws(CacheError) -> Migration? {
         guard let first = next[CacheVersion(stored.version)] else { return nil }
         guard let conversion = first.conversion else {
@@ -91,7 +94,11 @@ struct MigrationPlan<Key: Codable & Hashable & Sendable, Value: Sendable> {
                 guard let value = value as? Value else { return nil }
                 let bytes = try codec.encode(value, cache: cache, key: row.header.key.name)
                 let label = fileName.flatMap { $0(row.header.key.name) }
-                return (bytes, label?.isEmpty == true ? nil : label)
+                var converted = ConvertedRow(bytes, label?.isEmpty == true ? nil : label, of: row.header)
+                try rule?(key, value)
+                    .replace(
+                        in: &converted.meta, &converted.end, writtenAt: row.header.writtenAt, row.header.key.name)
+                return converted
             } catch {
                 return nil
             }

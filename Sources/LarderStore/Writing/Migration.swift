@@ -8,7 +8,22 @@ package enum Migration: Sendable {
     /// They stay as they are.
     case keep
     /// Each gets another payload, and its file perhaps a label; with nil the row is dropped. A row may be converted again.
-    case convert(@Sendable (StoredRow) -> (payload: Data, label: String?)?)
+    case convert(@Sendable (StoredRow) -> ConvertedRow?)
+}
+
+/// What a row becomes in another version.
+package struct ConvertedRow: Sendable {
+    package let payload: Data
+    /// The readable part of its file's name.
+    package let label: String?
+    package var meta: RowMeta
+    /// The end of the entry alone.
+    package var end: Int64?
+
+    /// A row that keeps the attributes of another.
+    package init(_ payload: Data, _ label: String?, of header: EntryHeader) {
+        (self.payload, self.label, meta, end) = (payload, label, header.meta, header.expiresAt)
+    }
 }
 
 /// The result of a migration.
@@ -98,7 +113,7 @@ private final class MigrationRun {
     private let store: Store
     private let old: CacheRows
     private let new: CacheRows
-    private let convert: @Sendable (StoredRow) -> (payload: Data, label: String?)?
+    private let convert: @Sendable (StoredRow) -> ConvertedRow?
     private let progress: (Int, Int) -> Void
     private let lock: HeldLock?
     private var total = 0
@@ -123,7 +138,7 @@ private final class MigrationRun {
 
     init(
         _ store: Store, _ old: CacheDeclaration, _ declaration: CacheDeclaration, _ inlineLimit: Int,
-        _ convert: @escaping @Sendable (StoredRow) -> (payload: Data, label: String?)?,
+        _ convert: @escaping @Sendable (StoredRow) -> ConvertedRow?,
         _ progress: @escaping (Int, Int) -> Void, _ lock: HeldLock?
     ) {
         func rows(_ declaration: CacheDeclaration) -> CacheRows {
@@ -239,10 +254,10 @@ private final class MigrationRun {
     }
 
     private func converted(_ row: StoredRow) throws(StoreError) -> EntryWrite? {
-        guard let (payload, label) = try outside({ convert(row) }) else { return nil }
+        guard let converted = try outside({ convert(row) }) else { return nil }
         return EntryWrite(
-            key: row.header.key, payload: payload, writtenAt: row.header.writtenAt, expiresAt: row.header.expiresAt,
-            meta: row.header.meta, label: label)
+            key: row.header.key, payload: converted.payload, writtenAt: row.header.writtenAt, expiresAt: converted.end,
+            meta: converted.meta, label: converted.label)
     }
 
     /// Takes in what has become of rows.
