@@ -4,27 +4,38 @@ extension Cache {
     /// Returns a stream of the changes from now on, through any handle of this manager, in batches.
     ///
     /// The first change is sent at once. Then an interval begins, and what changes in it is sent at its end. If nothing changes,
-    /// nothing is sent. A commit of another manager or process on the file is a reset, because what it changed is not known. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
+    /// nothing is sent. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
     /// is taken, which doesn't count as access. After more than 10,000 pending keys, and after a clear or purge,
     /// ``CacheChanges/isReset`` is true: read everything again.
     ///
-    /// Writing only extended data is no change. The stream keeps the handle alive. It ends when it is released, when
+    /// At the first request the stream lists the revisions of up to 10,000 entries. So after a commit of another manager or process on
+    /// the file it tells which entries that has changed. If the cache has more entries, the batch is a reset. If the other has committed before the first request, the batch has the keys
+    /// that memory knew, and ``CacheChanges/isReset`` is true for the rest.
+    ///
+    /// Writing only extended data is no change, unless another manager does it. The stream keeps the handle alive. It ends when it is released, when
     /// the manager is closed, and when the manager opens the cache under another version or removes it. Pending
     /// changes are still sent, as a reset if their values cannot be read.
     ///
     /// - Parameter interval: The minimum time between two batches.
     /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
-        let hub = copies.changes
-        let stream = hub.changes(every: interval, timekeeper: manager.timekeeper) { keys in
+        let known = knownRows()
+        return copies.changes.changes(
+            every: interval, timekeeper: manager.timekeeper, begin: { await known.begin() },
+            foreign: { await known.changes() }
+        ) { updated, removed in
+            if updated.isEmpty {
+                known.note([:], of: [], removed)
+                return [:]
+            }
             do throws(CacheError) {
-                return try await self.reading { () throws(CacheError) in try self.quietValues(keys).mapValues(\.value) }
+                let found = try await self.reading { () throws(CacheError) in try self.quietValues(updated) }
+                known.note(found.versions, of: updated, removed)
+                return found.values
             } catch {
                 return nil
             }
         }
-        if !isCurrent { core.streamsToEnd()() }
-        return stream
     }
 
     /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.
@@ -38,26 +49,21 @@ extension Cache {
     public func changes(
         forKey key: Key, every interval: Duration = .milliseconds(100)
     ) -> AsyncStream<Value?> {
-        let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
+        copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
             () async throws(CacheError) in
-            let found = try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
-            return (found?.value, found?.row.version ?? RowVersion.none)
+            let found = try await self.reading { () throws(CacheError) in try self.quietValues([key]) }
+            let value = found.values[key]
+            return (value, value == nil ? RowVersion.none : found.versions[key] ?? .none)
         }
-        if !isCurrent { core.streamsToEnd()() }
-        return stream
     }
 
     /// The number of readers of streams that wait.
     package var streamReaders: Int { copies.changes.streams.reduce(0) { $0 + $1.waitingCount } }
 
-    /// A Boolean value that indicates whether the store is open and has the cache under this version.
-    private var isCurrent: Bool {
-        if manager.store.isClosed { return false }
-        do throws(StoreError) { return try !rows.isSuperseded() } catch { return error.code != .closed }
-    }
-
-    /// Returns the values of those keys that have one, which does not count as access.
-    private func quietValues(_ keys: [Key]) throws(CacheError) -> [Key: (value: Value, row: RowSummary)] {
+    /// Returns the values of those keys that have one, and the versions of all rows that there are, which does not count as access.
+    private func quietValues(
+        _ keys: [Key]
+    ) throws(CacheError) -> (values: [Key: Value], versions: [Key: RowVersion]) {
         var wanted: [StoredKey: Key] = [:]
         for key in keys { wanted[try stored(key)] = key }
         let found = try throwing("read values") { () throws(StoreError) in
@@ -65,13 +71,13 @@ extension Cache {
             return try rows.rows(Array(wanted.keys))
         }
         let now = rows.store.time.now()
-        var values: [Key: (value: Value, row: RowSummary)] = [:]
-        for row in found where row.header.end >= now {
-            if let key = wanted[row.header.key], let value = valueOrReported(of: row) {
-                values[key] = (value, row.header.summary)
-            }
+        var (values, versions): ([Key: Value], [Key: RowVersion]) = ([:], [:])
+        for row in found {
+            guard let key = wanted[row.header.key] else { continue }
+            versions[key] = row.header.summary.version
+            if row.header.end >= now, let value = valueOrReported(of: row) { values[key] = value }
         }
-        return values
+        return (values, versions)
     }
 }
 
@@ -85,10 +91,10 @@ public struct CacheChanges<Key: Hashable, Value> {
     /// The keys whose entries were removed, swept or evicted.
     public let removed: Set<Key>
 
-    /// A Boolean value that indicates whether the changes are too many to list, the cache was cleared or purged, another
-    /// manager or process has committed something, or the manager was resumed.
+    /// A Boolean value that indicates whether any key may have changed, besides those that are listed.
     ///
-    /// If it is true, ``updated`` and ``removed`` are empty. Read everything again.
+    /// Read everything again. It is true if the changes are too many to list, if the cache was cleared or purged, and if another manager or process has
+    /// committed and it is not known what.
     public let isReset: Bool
 
     package init(updated: [Key: Value], removed: Set<Key>, isReset: Bool) {

@@ -115,7 +115,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
         staleWindow.reset()
     }
 
-    func wasResumed() { copies.noteReset() }
+    func wasResumed() { copies.noteForeign() }
 
     func wasClosed() { copies.cleared(isClosed: true) }
 

@@ -57,6 +57,22 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         deferred.add(ofKeys)
     }
 
+    /// Notes that other processes may have changed anything: streams look which of their keys were.
+    package func noteForeign(_ deferred: inout Deferred) {
+        if !isObserved { return }
+        let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
+        for stream in list {
+            deferred.add(stream.noteForeign())
+            deferred.add(stream)
+        }
+        // They read the row, and send no version twice.
+        for stream in ofKeys.values.flatMap(\.values) {
+            deferred.add(stream.noteReset())
+            deferred.add(stream)
+        }
+        deferred.add(ofKeys)
+    }
+
     private func report(_ keys: some Collection<Key>, _ change: KeyChange, _ deferred: inout Deferred) {
         let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
         for stream in list {
@@ -77,15 +93,22 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Returns a stream of the changes from now on, at most one batch in an interval.
     ///
-    /// An interval of zero or less sends changes as soon as they are requested. `read` returns the values when a
-    /// batch is taken; it runs under no lock and must not block.
+    /// An interval of zero or less sends changes as soon as they are requested.
+    ///
+    /// - Parameters:
+    ///   - begin: Called before each batch is waited for; if it returns false, the stream ends.
+    ///   - foreign: Returns what other processes have changed.
+    ///   - read: Returns the values when a batch is taken; it runs under no lock and must not block.
     package func changes(
-        every interval: Duration, timekeeper: Timekeeper, read: @escaping ChangeStream<Key, Value>.Read
+        every interval: Duration, timekeeper: Timekeeper, begin: @escaping @Sendable () async -> Bool = { true },
+        foreign: @escaping ChangeStream<Key, Value>.Foreign = { nil },
+        read: @escaping ChangeStream<Key, Value>.Read
     ) -> AsyncStream<CacheChanges<Key, Value>> {
-        let stream = ChangeStream(every: interval, timekeeper: timekeeper, read: read)
+        let stream = ChangeStream(every: interval, timekeeper: timekeeper, foreign: foreign, read: read)
         let subscription = subscribe(stream)
         return AsyncStream {
-            await subscription.stream.next()
+            if await !begin() { subscription.stream.finish() }
+            return await subscription.stream.next()
         } onCancel: {
             stream.cancel()
         }
@@ -103,7 +126,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     ) -> AsyncStream<Value?> {
         // A test that moves time itself waits for a value, and not for an interval.
         let interval = timekeeper.isManual ? .zero : interval
-        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
+        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _, _ in [:] }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
         let sent = Mutex<RowVersion?>(nil)
@@ -151,7 +174,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
         foreign?.look(every: stream.interval, for: ObjectIdentifier(self)) { [weak self] in
             var deferred = Deferred()
-            self?.noteReset(&deferred)
+            self?.noteForeign(&deferred)
         }
         return ChangeSubscription(stream: stream) { [weak self] in self?.unsubscribe(id, key) }
     }

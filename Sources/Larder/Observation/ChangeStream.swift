@@ -7,8 +7,10 @@ internal import LarderStore
 /// in it is due at its end. No writer waits for a reader, and only keys are kept for it. While nothing changes there is no
 /// timer.
 package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Returns the values of those keys that have one, or nil if they cannot be read any more.
-    package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
+    /// Returns the values of those updated keys that have one, or nil if they cannot be read any more.
+    package typealias Read = @Sendable (_ updated: [Key], _ removed: Set<Key>) async -> [Key: Value]?
+    /// Returns what other processes have changed; nil if that cannot be told.
+    package typealias Foreign = @Sendable () async -> (updated: Set<Key>, removed: Set<Key>, isWhole: Bool)?
 
     private struct State {
         var pending = PendingChanges<Key>()
@@ -28,10 +30,14 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     let interval: Duration
     /// A Boolean value that indicates whether the first change waits for an interval too.
     private let delaysFirst: Bool
+    private let foreign: Foreign
     private let read: Read
 
-    init(every interval: Duration, delaysFirst: Bool = false, timekeeper: Timekeeper, read: @escaping Read) {
-        self.delaysFirst = delaysFirst
+    init(
+        every interval: Duration, delaysFirst: Bool = false, timekeeper: Timekeeper,
+        foreign: @escaping Foreign = { nil }, read: @escaping Read
+    ) {
+        (self.delaysFirst, self.foreign) = (delaysFirst, foreign)
         // Longer than any program runs, and short enough for every timer's arithmetic.
         self.interval = min(interval, .seconds(100 * 366 * 86_400))
         self.timekeeper = timekeeper
@@ -54,6 +60,14 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     /// Notes that everything may have changed.
     func noteReset() -> Noted? {
         note { $0.reset() }
+    }
+
+    /// Notes that other processes may have changed anything.
+    func noteForeign() -> Noted? {
+        note { pending in
+            pending.noteForeign()
+            return nil
+        }
     }
 
     /// What a noted change leaves: its release makes the batch due, once a transaction has noted all of its changes.
@@ -186,7 +200,11 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
             }
             if isResting { startInterval(interval) }
             // Sorted here, outside the lock: sorting takes a moment, and writers need the lock.
-            if let batch = pending.take() { return await changes(of: batch) }
+            if let batch = pending.take() {
+                let changes = await changes(of: batch)
+                // Other processes may have changed nothing of the cache.
+                if changes.isReset || !changes.updated.isEmpty || !changes.removed.isEmpty { return changes }
+            }
             // Else another reader was faster.
             if isOver { return nil }
         }
@@ -206,15 +224,16 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
         }
     }
 
-    private func changes(
-        of batch: (updated: Set<Key>, removed: Set<Key>, isReset: Bool)
-    ) async -> CacheChanges<Key, Value> {
-        if batch.isReset { return .reset }
-        if batch.updated.isEmpty { return CacheChanges(updated: [:], removed: batch.removed, isReset: false) }
-        guard let values = await read(Array(batch.updated)) else { return .reset }
-        let updated = values.filter { batch.updated.contains($0.key) }
-        let gone = batch.updated.filter { updated[$0] == nil }
-        return CacheChanges(updated: updated, removed: batch.removed.union(gone), isReset: false)
+    private func changes(of batch: PendingChanges<Key>.Batch) async -> CacheChanges<Key, Value> {
+        // What was changed before a reset is not reported after it.
+        let others = batch.isForeign || batch.isReset ? await foreign() : nil
+        if batch.isReset || batch.isForeign && others == nil { return .reset }
+        let keys = batch.updated.union(others?.updated ?? [])
+        let removed = batch.removed.union(others?.removed ?? [])
+        guard let values = await read(Array(keys), removed) else { return .reset }
+        let updated = values.filter { keys.contains($0.key) }
+        let gone = keys.union(removed).filter { updated[$0] == nil }
+        return CacheChanges(updated: updated, removed: gone, isReset: others?.isWhole == false)
     }
 }
 
@@ -249,13 +268,17 @@ package struct PendingChanges<Key: Hashable & Sendable>: Sendable {
     /// The maximum number of keys: beyond it, reading everything again costs no more than a list.
     package static var capacity: Int { 10_000 }
 
+    /// The net changes of an interval.
+    package typealias Batch = (updated: Set<Key>, removed: Set<Key>, isReset: Bool, isForeign: Bool)
+
     private var pending: [Key: KeyChange] = [:]
     private var isReset = false
+    private var isForeign = false
 
     package init() {}
 
     /// A Boolean value that indicates whether nothing changed since the last batch was taken.
-    package var isEmpty: Bool { pending.isEmpty && !isReset }
+    package var isEmpty: Bool { pending.isEmpty && !isReset && !isForeign }
 
     /// The number of keys that are held.
     package var count: Int { pending.count }
@@ -276,14 +299,14 @@ package struct PendingChanges<Key: Hashable & Sendable>: Sendable {
         return pending
     }
 
+    /// Notes that other processes may have changed anything.
+    package mutating func noteForeign() { isForeign = true }
+
     /// Returns the net changes since the last batch, or nil if there were none.
-    package mutating func take() -> (updated: Set<Key>, removed: Set<Key>, isReset: Bool)? {
+    package mutating func take() -> Batch? {
         if isEmpty { return nil }
-        defer {
-            pending = [:]
-            isReset = false
-        }
-        var batch = (updated: Set<Key>(), removed: Set<Key>(), isReset: isReset)
+        defer { (pending, isReset, isForeign) = ([:], false, false) }
+        var batch = Batch(updated: [], removed: [], isReset: isReset, isForeign: isForeign)
         for (key, change) in pending {
             if change == .updated { batch.updated.insert(key) } else { batch.removed.insert(key) }
         }

@@ -155,11 +155,14 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         observe { $0.noteReset(&deferred) }
     }
 
-    /// Lets streams note that others may have changed everything.
-    func noteReset() {
+    /// Lets streams note that other processes may have changed anything.
+    func noteForeign() {
         var deferred = Deferred()
-        observe { $0.noteReset(&deferred) }
+        observe { $0.noteForeign(&deferred) }
     }
+
+    /// Returns the rows of the copies that were used last.
+    func recentVersions(atMost limit: Int) -> [Key: RowVersion] { state.withLock { $0.recentVersions(atMost: limit) } }
 
     /// Takes in that everything was removed from memory, where no lock is held.
     ///

@@ -283,6 +283,23 @@ extension CacheRows {
         return page ?? Page()
     }
 
+    /// Returns the revisions of all entries, expired ones included; nil if there are more than a number.
+    package func versions(atMost limit: Int) throws(StoreError) -> [(key: StoredKey, version: RowVersion)]? {
+        let found = try read(.many) { connection, cache throws(SQLiteError) in
+            try connection.with(.versions) { row throws(SQLiteError) in
+                try row.bind(cache.id, at: 1)
+                try row.bind(Int64(limit) + 1, at: 2)
+                var found: [(StoredKey, RowVersion)] = []
+                while try row.step() {
+                    found.append((row.key(2), RowVersion(id: row.int64(0), revision: row.int64(1))))
+                }
+                return found
+            }
+        }
+        guard let found, found.count <= limit else { return found.map { _ in nil } ?? [] }
+        return found
+    }
+
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, _ range: KeyRange = KeyRange()) throws(StoreError) -> RowList {
         let list = try read(.many) { connection, cache throws(SQLiteError) in

@@ -23,22 +23,86 @@ struct ForeignCommitsTests {
     /// Lets a look come, and the interval that it may have begun.
     private func endIntervals() { for _ in 0..<2 { place.clock.advance(by: .milliseconds(100)) } }
 
-    @Test func `a commit of another manager is a reset, and what follows it is reported as ever`() async throws {
+    /// A stream that has listed the rows, because its first batch was requested.
+    private func begun() async throws -> AsyncStream<CacheChanges<Int, String>>.Iterator {
         var changes = cache.changes().makeAsyncIterator()
+        try await cache.setValue("first", forKey: -1)
+        #expect(await changes.next() == CacheChanges(updated: [-1: "first"], removed: [], isReset: false))
+        return changes
+    }
+
+    @Test func `what another manager has changed is listed, and what follows it is reported as ever`() async throws {
+        for key in 1...3 { try await cache.setValue("old", forKey: key) }
+        try await other.setValue("on disk alone", forKey: 4)
+        var changes = try await begun()
         try await other.setValue("a", forKey: 1)
-        try await other.setValue("b", forKey: 2)
+        try await other.removeValue(forKey: 2)
+        try await other.setValue("b", forKey: 5)
+        try await other.removeValue(forKey: 4)
         endIntervals()
-        #expect(await changes.next() == CacheChanges(updated: [:], removed: [], isReset: true))
+        #expect(await changes.next() == CacheChanges(updated: [1: "a", 5: "b"], removed: [2, 4], isReset: false))
         for round in 0..<3 {
             endIntervals()
-            // Had another reset been sent, it would come first.
+            // Had another batch been sent, it would come first.
             try await cache.setValue("\(round)", forKey: 3)
             endIntervals()
             #expect(await changes.next() == CacheChanges(updated: [3: "\(round)"], removed: [], isReset: false))
         }
         try await other.removeAll()
         endIntervals()
+        let all = CacheChanges<Int, String>(updated: [:], removed: [-1, 1, 3, 5], isReset: false)
+        #expect(await changes.next() == all)
+    }
+
+    @Test func `a read that finds the change of another manager first hides it from no stream`() async throws {
+        try await cache.setValue("old", forKey: 1)
+        var changes = try await begun()
+        try await other.setValue("new", forKey: 1)
+        #expect(try await cache.value(forKey: 1) == "new")
+        endIntervals()
+        #expect(await changes.next()?.updated[1] == "new")
+    }
+
+    @Test func `before the first request a stream knows what memory has, and the rest is a reset`() async throws {
+        for key in 1...3 { try await cache.setValue("old", forKey: key) }
+        var changes = cache.changes().makeAsyncIterator()
+        try await other.setValue("a", forKey: 1)
+        try await other.removeValue(forKey: 2)
+        try await other.setValue("b", forKey: 4)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [1: "a"], removed: [2], isReset: true))
+        try await other.setValue("c", forKey: 4)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [4: "c"], removed: [], isReset: false))
+    }
+
+    @Test func `a commit of another manager to another cache changes nothing here`() async throws {
+        let words: Cache<Int, String> = try await place.manager().cache(
+            named: "words", version: "1", maxAge: .unlimited)
+        var changes = try await begun()
+        try await words.setValue("a", forKey: 1)
+        endIntervals()
+        try await other.setValue("b", forKey: 2)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [2: "b"], removed: [], isReset: false))
+    }
+
+    @Test func `of more than ten thousand entries nothing is listed after a commit of another manager`() async throws {
+        try await other.setValues((1...PendingChanges<Int>.capacity).map { ($0, "\($0)") })
+        var changes = try await begun()
+        try await other.setValue("a", forKey: 1)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [:], removed: [], isReset: true))
+        // One less is listed.
+        try await cache.remove(-1)
+        endIntervals()
+        #expect(await changes.next()?.removed == [-1])
+        try await other.setValue("b", forKey: 1)
+        endIntervals()
         #expect(await changes.next()?.isReset == true)
+        try await other.setValue("c", forKey: 1)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [1: "c"], removed: [], isReset: false))
     }
 
     @Test func `what the manager itself commits anywhere in the file is no reset`() async throws {
@@ -161,9 +225,14 @@ struct ForeignCommitsTests {
         #expect(try await cache.value(forKey: 1) == "a")
         try await other.setValue("b", forKey: 1)
         endIntervals()
-        #expect(await changes.next()?.isReset == true)
+        #expect(await changes.next() == CacheChanges(updated: [1: "b"], removed: [], isReset: false))
         try await cache.setValue("c", forKey: 1)
         endIntervals()
         #expect(await changes.next()?.updated == [1: "c"])
+        try await manager.suspend()
+        try await other.setValue("d", forKey: 2)
+        manager.resume()
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [2: "d"], removed: [], isReset: false))
     }
 }

@@ -13,7 +13,8 @@ struct PendingChangesTests {
         mutating func updated(_ key: Int) -> Int { log.note(key, .updated)?.count ?? 0 }
         mutating func removed(_ key: Int) -> Int { log.note(key, .removed)?.count ?? 0 }
         mutating func reset() -> Int { log.reset().count }
-        mutating func take() -> (updated: Set<Int>, removed: Set<Int>, isReset: Bool)? { log.take() }
+        mutating func noteForeign() { log.noteForeign() }
+        mutating func take() -> PendingChanges<Int>.Batch? { log.take() }
     }
 
     private mutating func expect(
@@ -48,6 +49,14 @@ struct PendingChangesTests {
         let batch = log.take()
         #expect(batch?.updated.isDisjoint(with: batch?.removed ?? []) == true)
         #expect(batch?.removed == Set((0..<1000).filter { $0 % 3 == 0 && $0 % 6 != 0 }))
+    }
+
+    @Test mutating func `what other processes may have changed is noted next to the keys`() {
+        _ = log.updated(1)
+        log.noteForeign()
+        #expect(log.take().map { $0.isForeign && !$0.isReset && $0.updated == [1] } == true)
+        log.noteForeign()
+        #expect(!log.isEmpty && log.take()?.isForeign == true && log.take() == nil)
     }
 
     @Test mutating func `without a change there is nothing to take`() {
