@@ -17,7 +17,8 @@ let package = Package(
             dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),
     ]
         + [
-            "QuickStart", "GettingStarted", "APICache", "Thumbnails", "Remember", "TwoProcesses", "Encrypted",
+            "QuickStart", "GettingStarted", "APICache", "Thumbnails", "Remember", "TwoProcesses", "AppAndWidget",
+            "Encrypted",
             "ModelChange1",
             "ModelChange2",
             "Snippets",

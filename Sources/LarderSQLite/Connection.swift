@@ -24,6 +24,9 @@ package struct Connection: ~Copyable {
     /// A Boolean value that indicates whether the read transaction of the last commit is kept.
     package internal(set) var keepsReading = false
 
+    /// The step of older tables that views show as the newest ones; nil if there are no such views.
+    package private(set) var shownStep: Int32?
+
     /// A Boolean value that indicates whether a commit waits until it is past the cache of the drive.
     private(set) var syncsCommits = false
 
@@ -161,6 +164,28 @@ extension Connection {
     package mutating func forgoJournal() throws(SQLiteError) {
         try execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     }
+
+    /// Shows tables in another form, by views that only this connection has.
+    ///
+    /// - Parameter step: The step of the schema that the tables have.
+    package mutating func show(step: Int32, byViews views: [String: String]) throws(SQLiteError) {
+        if shownStep != nil { return }
+        let sql = views.map { "CREATE TEMP VIEW \($0) AS \($1);" }.joined()
+        try execute("PRAGMA query_only = 0; \(sql) PRAGMA query_only = 1")
+        shownStep = step
+    }
+
+    /// Writes a compact copy of the database into a new file, whatever this connection may write itself.
+    package mutating func copy(into path: String) throws(SQLiteError) {
+        let name = path.replacing("'", with: "''")
+        try execute("PRAGMA query_only = 0; VACUUM INTO '\(name)'; PRAGMA query_only = 1")
+    }
+
+    /// Returns whether all pages can be read and fit together.
+    package mutating func isSound() throws(SQLiteError) -> Bool { try text("PRAGMA quick_check(1)") == "ok" }
+
+    /// Returns a number that changes with each commit of another connection.
+    package mutating func dataVersion() throws(SQLiteError) -> Int64 { try pragma("data_version") }
 
     /// Turns the write-ahead log on; false if the file system does not support it.
     package mutating func enableLog() throws(SQLiteError) -> Bool {

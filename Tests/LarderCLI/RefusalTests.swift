@@ -75,14 +75,35 @@ struct RefusalTests {
     }
 
     @Test(arguments: ["ls", "stats", "verify", "doctor", "export"])
-    func `a store of an earlier release ends with 78, and stays as it is`(verb: String) throws {
+    func `a store of an earlier release is read, and stays as it is`(verb: String) throws {
+        let old = store.folder("old.sqlite")
+        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        for (name, copy) in [("store.sqlite", "old.sqlite"), ("store.files", "old.files")] {
+            try FileManager.default.copyItem(
+                at: sources.appendingPathComponent("Stores/1/\(name)"), to: store.folder(copy))
+        }
+        let bytes = try Data(contentsOf: old)
+        #expect(try FilledStore.larder([verb, old.path]).status == 0)
+        #expect(try Data(contentsOf: old) == bytes && store.folder.names.allSatisfy { !$0.hasPrefix("old.sqlite-") })
+    }
+
+    @Test func `a store of an earlier release is not changed, but the error says how it can be`() throws {
         let old = store.folder("old.sqlite")
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         try FileManager.default.copyItem(at: sources.appendingPathComponent("Stores/1/store.sqlite"), to: old)
-        let bytes = try Data(contentsOf: old)
-        try FilledStore.larder([verb, old.path]).expect(
-            status: 78, error: "was written by an earlier release. Open it once for writing.")
-        #expect(try Data(contentsOf: old) == bytes && store.folder.names.allSatisfy { !$0.hasPrefix("old.sqlite-") })
+        let answer = try FilledStore.larder(["maintain", old.path, "--yes"])
+        #expect(answer.status == 78)
+        #expect(
+            answer.errors.first?.contains("was written by an earlier release. Open it once with the program.") == true)
+    }
+
+    @Test func `bake writes a compact copy, and replaces no file`() throws {
+        let copy = store.folder("baked/copy.sqlite")
+        let answer = try larder("bake", copy.path)
+        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(try FilledStore.larder(["ls", copy.path]).lines.count == 3)
+        #expect(try FilledStore.larder(["verify", copy.path]).status == 0)
+        try larder("bake", copy.path).expect(status: 69, error: "is there already")
     }
 
     @Test(arguments: [["stats"], ["keys", "articles"]])

@@ -118,15 +118,58 @@ struct MigrationTests {
             ])
     }
 
-    @Test func `a store of an earlier step is not read, but the error says how it can be`() throws {
-        try copyStore()
+    @Test(arguments: [1, 2, 3, 4])
+    func `a store of an earlier step is read as it is, and stays so`(step: Int) throws {
+        try copyStore(step)
         let before = try place.folder.contents()
-        let error = #expect(throws: StoreError.self) { try open { $0.isReadOnly = true } }
-        #expect(
-            error?.message == "\"\(place.realPath)\" was written by an earlier release. Open it once for writing.")
+        let store = try open { $0.isReadOnly = true }
+        try expectAll(in: store)
+        let look = try store.look(activityOf: 90, until: Self.moment, counts: true)
+        #expect(look.caches.map(\.declaration.name) == ["numbers", "texts"])
+        #expect(try store.open(Self.texts).notes().isEmpty)
+        let list = try store.open(Self.texts).list(.accessed)
+        #expect(list.count == 41)
+        #expect(throws: StoreError.self) { try store.open(Self.texts).put(1, "new") }
+        try store.close()
         #expect(try place.folder.contents() == before)
-        try open().close()
-        try expectAll(in: open { $0.isReadOnly = true })
+        // Nothing hinders the migration afterwards.
+        try expectAll(in: open())
+    }
+
+    @Test func `a store of the first step without an ending is read with its large values`() throws {
+        try copyStore(to: "store", files: "store.files")
+        try expectAll(in: open(place.folder("store").path) { $0.isReadOnly = true })
+    }
+
+    @Test func `a store that is migrated while an older form of it is read is read on`() throws {
+        try copyStore(2)
+        let store = try open { $0.isReadOnly = true }
+        try expectAll(in: store)
+        let writer = try open()
+        try writer.open(Self.texts).run(.put([EntryWrite(1, "new", at: Self.moment)]))
+        #expect(try store.open(Self.texts).text(1) == "new")
+        try writer.close()
+    }
+
+    @Test(arguments: [1, 2, 3, 4])
+    func `a store of an earlier step is the beginning of a new one, and can be baked`(step: Int) throws {
+        try copyStore(step, to: "bundled.sqlite", files: "bundled.files")
+        let primed = Locked(0)
+        let store = try open {
+            $0.primingPath = place.folder("bundled.sqlite").path
+            $0.report = { if case .primed = $0 { primed.change { $0 += 1 } } }
+        }
+        #expect(primed.value == 1)
+        try expectAll(in: store)
+        try store.close()
+        let source = try open(place.folder("bundled.sqlite").path) { $0.isReadOnly = true }
+        try source.bake(to: place.folder("baked.sqlite").path)
+        let baked = try open(place.folder("baked.sqlite").path) { $0.isReadOnly = true }
+        #expect(try baked.open(Self.texts).allRows().count == 41 && baked.open(Self.numbers).allRows().count == 10)
+        #expect(try baked.open(Self.texts).row(.text("large"))?.payload.count == 6003)
+        #expect(try baked.verify().problems == [])
+        let error = #expect(throws: StoreError.self) { try source.bake(to: place.folder("baked.sqlite").path) }
+        #expect(error?.message.contains("is there already") == true)
     }
 
     @Test func `an older store that takes the place of an open one is migrated too`() throws {

@@ -29,6 +29,12 @@ enum StoreSnippets {
             try await inMemory.close()
         }
         do {
+            let bundled = folder.appendingPathComponent("Bundled.sqlite")
+            try await CacheManager.deleteStore(named: "MyApp")
+            let manager = try await CacheManager.open(name: "MyApp", priming: bundled)
+            try await manager.close()
+        }
+        do {
             let configuration = CacheManager.Configuration(
                 durability: .powerLoss, sizeLimit: 2 << 30, log: { message in print(message) })
             try await CacheManager.open(url: file, configuration: configuration).close()
@@ -119,7 +125,7 @@ enum StoreSnippets {
         let counts: Cache<String, Int> = try await manager.cache(named: "counts", version: "1", maxAge: .unlimited)
         let task = Task {
             for await change in counts.changes() {
-                if change.isReset { print(counts["visits"] ?? 0) }
+                print(change.updated["visits"] ?? 0)
                 break
             }
         }

@@ -9,6 +9,10 @@ public struct CacheEvent: Sendable, Hashable {
         /// A damaged database is replaced by the entries that can be read. The message says how many entries were
         /// carried over and how many were lost.
         case recovered(setAside: URL)
+        /// The store was missing, and begins as a copy of another one.
+        case primed(URL)
+        /// The store was missing, and begins empty, because the other one could not be copied.
+        case notPrimed(URL)
         /// A cache was opened with another version or codec; its entries were written under `version`.
         case purged(version: CacheVersion)
         /// A cache was opened under another version, to which its entries were carried over.

@@ -54,6 +54,12 @@ extension Reporter {
                 "The database was damaged or of a later release, and was replaced. \(salvage.kept) entries were carried over,"
                 + " \(salvage.lost) were lost. The original is at \(salvage.path)."
             report(CacheEvent(.recovered(setAside: URL(fileURLWithPath: salvage.path)), message: text), .warning)
+        case .primed(let path):
+            let text = "The store begins as a copy of \(path)."
+            report(CacheEvent(.primed(URL(fileURLWithPath: path)), message: text), .info)
+        case .notPrimed(let path, let error):
+            let text = "The store begins empty, because the one that it should copy cannot be used. \(error.message)"
+            report(CacheEvent(.notPrimed(URL(fileURLWithPath: path)), message: text), .warning)
         case .purged(let cache, let version, let newVersion):
             let (version, newVersion) = (CacheVersion(version), CacheVersion(newVersion))
             let reason =

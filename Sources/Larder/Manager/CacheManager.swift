@@ -33,22 +33,41 @@ public final class CacheManager: Sendable {
     ///
     /// - Parameters:
     ///   - name: The name of the store, without a slash or NUL.
+    ///   - priming: A store of which a missing one begins as a copy, see ``init(url:priming:configuration:)``.
     ///   - configuration: The options of the store.
     /// - Throws: An opening error, see ``CacheError``.
-    public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
-        try self.init(url: URL(fileURLWithPath: StorePath.path(named: name)), configuration: configuration)
+    public convenience init(
+        name: String, priming: URL? = nil, configuration: Configuration = .init()
+    ) throws(CacheError) {
+        let url = URL(fileURLWithPath: try StorePath.path(named: name))
+        try self.init(url: url, priming: priming, configuration: configuration)
     }
 
     /// Opens the store in a file, and creates it and its folder if they are missing.
     ///
+    /// A missing store can begin as a copy of another one, for example of one in the app's bundle that `larder bake` has made. It
+    /// is brought to the form of this release. Ages count from when the entries were written. If the other one is missing or damaged, or of
+    /// a later release, the store begins empty, and ``CacheEvent/Kind/notPrimed(_:)`` reports it.
+    ///
     /// - Parameters:
     ///   - url: The file.
+    ///   - priming: A store of which a missing one begins as a copy, with its value files next to it; nothing may write to it. Nil
+    ///     for an empty beginning.
     ///   - configuration: The options of the store.
-    /// - Throws: An opening error, see ``CacheError``.
-    public convenience init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
+    /// - Throws: An opening error, see ``CacheError``. `.invalidConfiguration` for `priming` with read-only access.
+    public convenience init(
+        url: URL, priming: URL? = nil, configuration: Configuration = .init()
+    ) throws(CacheError) {
         let path = try StorePath.path(of: url)
+        let primingPath = try priming.map { url throws(CacheError) in try StorePath.path(of: url) }
+        if primingPath != nil && configuration.access == .readOnly {
+            throw CacheError(
+                .invalidConfiguration, "A store that is only read cannot begin as a copy. Leave out `priming`.")
+        }
         try self.init(URL(fileURLWithPath: path), configuration) { options throws(StoreError) in
-            try Store.open(path, options)
+            var options = options
+            options.primingPath = primingPath
+            return try Store.open(path, options)
         }
         #if canImport(Darwin)
         let isShared = path.contains("/Containers/Shared/AppGroup/")
@@ -209,12 +228,15 @@ extension CacheManager {
     ///
     /// - Parameters:
     ///   - name: The name of the file, without its ending.
+    ///   - priming: A store of which a missing one begins as a copy, see ``init(url:priming:configuration:)``.
     ///   - configuration: The settings of the manager.
     /// - Throws: An opening error, see ``CacheError``.
     public static func open(
-        name: String, configuration: Configuration = .init()
+        name: String, priming: URL? = nil, configuration: Configuration = .init()
     ) async throws(CacheError) -> CacheManager {
-        try await offload { () throws(CacheError) in try CacheManager(name: name, configuration: configuration) }
+        try await offload { () throws(CacheError) in
+            try CacheManager(name: name, priming: priming, configuration: configuration)
+        }
     }
 
     /// Opens the store in a file, and creates it and its folder if they are missing.
@@ -223,12 +245,15 @@ extension CacheManager {
     ///
     /// - Parameters:
     ///   - url: The file.
+    ///   - priming: A store of which a missing one begins as a copy, see ``init(url:priming:configuration:)``.
     ///   - configuration: The settings of the manager.
     /// - Throws: An opening error, see ``CacheError``.
     public static func open(
-        url: URL, configuration: Configuration = .init()
+        url: URL, priming: URL? = nil, configuration: Configuration = .init()
     ) async throws(CacheError) -> CacheManager {
-        try await offload { () throws(CacheError) in try CacheManager(url: url, configuration: configuration) }
+        try await offload { () throws(CacheError) in
+            try CacheManager(url: url, priming: priming, configuration: configuration)
+        }
     }
 
     /// The release of the library, as the change log names it.

@@ -48,9 +48,17 @@ package final class ValueFiles: Sendable {
     }
 
     /// Returns the folder that a read-only store reads: a database that was set aside has left its files where they were.
+    ///
+    /// The first step of the schema had those of `x` in `x.files`.
     package static func folderToRead(of path: String) -> String {
         let suffix = ".damaged"
-        return folder(of: path.hasSuffix(suffix) ? String(path.dropLast(suffix.count)) : path)
+        let path = path.hasSuffix(suffix) ? String(path.dropLast(suffix.count)) : path
+        let (folder, first) = (folder(of: path), path + ".files")
+        return !isFolder(folder) && isFolder(first) ? first : folder
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        do { return try FileSystem.status(path)?.isFolder == true } catch { return false }
     }
 
     private func path(_ name: String) -> String { prefix + name }

@@ -20,11 +20,17 @@ package enum Schema {
         }
     }
 
-    /// Throws if the tables are not of this release.
+    /// Throws if the tables are not of this release, or shown as such.
     ///
     /// An older number means that the file was replaced by an older one: opening it again migrates it.
     static func check(_ connection: inout Connection) throws(SQLiteError) {
         let version = try connection.userVersion()
-        if version != current { throw version > current ? .newerSchema : .moved }
+        if version != current && version != connection.shownStep { throw version > current ? .newerSchema : .moved }
+    }
+
+    /// Shows older tables as the newest ones to a connection that only reads: what they lack is empty.
+    static func show(_ version: Int32, to connection: inout Connection) throws(SQLiteError) {
+        if version < 1 || version >= current { return }
+        try connection.show(step: version, byViews: SQL.views(ofStep: version))
     }
 }

@@ -75,6 +75,15 @@ struct StoreFile: Sendable {
     private func openLocked(after old: OpenedFile?, _ isDamaged: Bool, _ deadline: Deadline) throws -> Opening {
         let salvage = Salvage(file: self, deadline: deadline)
         try salvage.finish()
+        let event = try prime()
+        var opening = try openOrReplace(after: old, isDamaged, salvage, deadline)
+        if let event { opening.events.append(event) }
+        return opening
+    }
+
+    private func openOrReplace(
+        after old: OpenedFile?, _ isDamaged: Bool, _ salvage: Salvage, _ deadline: Deadline
+    ) throws -> Opening {
         if isDamaged, let old, try FileSystem.status(path)?.identity == old.identity {
             try requireKnownSchema(deadline)
             return try openReplaced(salvage.run(), deadline)
@@ -227,11 +236,14 @@ struct StoreFile: Sendable {
     }
 
     /// Opens a connection that reads the same file as the writer.
-    func openReader(of opened: OpenedFile) throws -> Connection {
+    ///
+    /// - Parameter asNewest: A Boolean value that indicates whether older tables are shown as those of the newest step.
+    func openReader(of opened: OpenedFile, asNewest: Bool = true) throws -> Connection {
         var connection = try connectReader(isAlone: opened.state != nil)
         // The first read opens the log.
-        _ = try connection.userVersion()
+        let version = try connection.userVersion()
         guard try opened.isInPlace() else { throw SQLiteError.moved }
+        if options.isReadOnly && asNewest { try Schema.show(version, to: &connection) }
         return connection
     }
 
@@ -274,9 +286,7 @@ struct StoreFile: Sendable {
             file: self, identity: status.identity, logs: logs, state: isAlone ? status : nil)
         var connection = try openReader(of: opened)
         guard try connection.applicationID() == Schema.applicationID else { throw foreign }
-        let version = try connection.userVersion()
-        try requireKnown(version)
-        if version < Schema.current { throw refusal("\(StoreError.earlierRelease). Open it once for writing.") }
+        try requireKnown(connection.userVersion())
         _ = try connection.liveIncarnations()
         return Opening(connection: connection, guardian: nil, database: Database(connection, opened))
     }

@@ -36,6 +36,8 @@ extension SQL {
         }
     }
 
+    static let versions = SQL("SELECT id, revision, key FROM entry WHERE cache = ?1 LIMIT ?2")
+
     // What a `RowList` has of each row, one for each `RowOrder`.
     static let lists = [
         SQL("SELECT id, key, written_at FROM entry WHERE cache = ?1 ORDER BY key"),
@@ -209,6 +211,38 @@ extension SQL {
         UPDATE store SET program = ?1, library = ?2, opened_at = ?3
         WHERE program IS NOT ?1 OR library IS NOT ?2 OR opened_at NOT BETWEEN ?3 - 60000 AND ?3
         """)
+
+    // A store as the beginning of others.
+    /// Deletes what tells of the use of a store, and the rows that wait to be deleted.
+    static let cleaning = """
+        DELETE FROM entry WHERE cache NOT IN (SELECT id FROM cache WHERE state = 0);
+        DELETE FROM cache WHERE state != 0;
+        DELETE FROM tag WHERE NOT EXISTS (
+            SELECT 1 FROM entry
+            WHERE entry.id = tag.entry AND entry.revision = tag.revision AND entry.cache = tag.cache);
+        DELETE FROM used;
+        DELETE FROM activity;
+        DELETE FROM note;
+        UPDATE store SET program = NULL, library = NULL, opened_at = NULL;
+        UPDATE cache SET opened_at = 0;
+        VACUUM
+        """
+
+    /// Returns the views that show the tables of an older step as those of the newest.
+    static func views(ofStep step: Int32) -> [String: String] {
+        var views: [String: String] = [:]
+        views["cache"] = """
+            SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at,
+                \(step < 2 ? "0 AS checksum" : "checksum"), NULL AS key_kind FROM main.cache
+            """
+        if step >= 4 { return views }
+        let opener = ["program", "library", "opened_at"].map {
+            step < 2 ? "NULL AS \($0)" : "(SELECT \($0) FROM main.opener) AS \($0)"
+        }
+        views["store"] = "SELECT id, size_limit, free_space_floor, \(opener.joined(separator: ", ")) FROM main.store"
+        views["note"] = "SELECT NULL AS cache, NULL AS number, NULL AS content WHERE false"
+        return views
+    }
 
     /// The order of use, in which an access comes behind the writes of its millisecond, as ``Access/order(at:)`` says.
     private static let lastUse = "max(written_at * 2, coalesce(accessed_at * 2 + 1, written_at * 2))"

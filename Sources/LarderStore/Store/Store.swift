@@ -29,6 +29,8 @@ package final class Store: Sendable {
         package var recovery = Recovery.salvage
         /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
         package var replacesNewerSchema = false
+        /// The store of which a missing one begins as a copy.
+        package var primingPath: String?
         /// A Boolean value that indicates whether only a store of this release is opened: none is created or migrated.
         package var needsPresentStore = false
         /// A Boolean value that indicates whether upkeep runs automatically, or only in ``Store/maintain()``.

@@ -120,6 +120,10 @@ extension StoreError {
 package enum StoreEvent: Sendable {
     /// A damaged file, or one of a later release, was replaced.
     case replaced(SalvageReport)
+    /// A missing file was made as a copy of another one.
+    case primed(String)
+    /// A missing file was made empty, because the other one could not be copied.
+    case notPrimed(String, StoreError)
     /// A cache was opened under another version or codec than that under which its entries were written.
     case purged(cache: String, version: String, newVersion: String)
     /// A cache was opened under another version, to which its entries were carried over.
