@@ -65,7 +65,7 @@ struct LarderTestingTests {
         let clock = ManualClock(Date(timeIntervalSince1970: 1_000_000))
         let cache: MemoryCache<Int, String> = clock.memoryCache(maxAge: .minutes(1))
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("larder-autosave-\(UUID())")
-        let saves = cache.autosave(to: file, every: .seconds(30))
+        let saves = await cache.autosave(to: file, every: .seconds(30))
         cache[1] = "one"
         clock.advance(by: .seconds(30))
         while !FileManager.default.fileExists(atPath: file.path) { await Task.yield() }

@@ -16,16 +16,26 @@ public enum EntryOrder: Hashable, Sendable {
 
 /// Entries of a cache in an order; see ``Cache/entries(orderedBy:descending:prefix:limit:)``.
 public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
-    fileprivate let cache: Cache<Key, Value>
+    let cache: Cache<Key, Value>
     fileprivate let order: EntryOrder
     fileprivate let isDescending: Bool
     fileprivate let prefix: String?
-    fileprivate let limit: Int?
+    let limit: Int?
 
     /// Starts an iteration, in the order of this moment.
     public func makeIterator() -> Iterator {
+        do throws(CacheError) {
+            return Iterator(cache: cache, rows: try rows(), rest: limit ?? .max)
+        } catch {
+            cache.reportEndedIteration(error)
+            return Iterator(cache: cache, rows: nil, rest: 0)
+        }
+    }
+
+    /// Returns the rows in the order of this moment.
+    func rows() throws(CacheError) -> PagedIteration<StoredRow> {
         let range = KeyRange(prefix: prefix, isDescending: isDescending)
-        return Iterator(cache: cache, rows: cache.rowIteration(order, range, limit ?? .max), rest: limit ?? .max)
+        return try cache.rowIteration(order, range, limit ?? .max)
     }
 
     /// An iteration over entries in an order.
@@ -70,7 +80,7 @@ extension Cache {
 
     fileprivate func rowIteration(
         _ order: EntryOrder, _ range: KeyRange, _ limit: Int
-    ) -> PagedIteration<StoredRow>? {
+    ) throws(CacheError) -> PagedIteration<StoredRow> {
         copies.noteAccesses()
         let rowOrder: RowOrder? =
             switch order {
@@ -79,17 +89,10 @@ extension Cache {
             case .accessed: .accessed
             case .size: .size
             }
-        do throws(CacheError) {
-            let list = try throwing("list the entries") { () throws(StoreError) -> RowList? in
-                try rowOrder.map { order throws(StoreError) in
-                    try rows.list(order, range)
-                }
-            }
-            return rowIteration(RowPages(range, list, limit: limit, withAccess: true))
-        } catch {
-            reportEndedIteration(error)
-            return nil
+        let list = try throwing("list the entries") { () throws(StoreError) -> RowList? in
+            try rowOrder.map { order throws(StoreError) in try rows.list(order, range) }
         }
+        return rowIteration(RowPages(range, list, limit: limit, withAccess: true))
     }
 }
 

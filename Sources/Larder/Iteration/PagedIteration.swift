@@ -41,6 +41,13 @@ struct PagedIteration<Element: Sendable>: Sendable {
         return pages != nil || !page.isEmpty
     }
 
+    /// Returns the next page as a whole; nil at the end.
+    mutating func nextPage() throws(CacheError) -> [Element]? {
+        if pages == nil { return nil }
+        try readPage()
+        return page
+    }
+
     private mutating func readPage() throws(CacheError) {
         (page, position) = ([], 0)
         guard var rest = pages else { return }

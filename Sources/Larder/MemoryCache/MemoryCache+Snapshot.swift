@@ -177,6 +177,25 @@ extension MemoryCache where Key: Codable, Value: Codable {
         try loadIfPresent(from: url, replaces: true, skipped ?? { _ in })
     }
 
+    /// Creates a cache with the entries of a snapshot, or an empty cache if there is no such file.
+    ///
+    /// The file is read off the cooperative pool. The parameters are those of the synchronous form.
+    public convenience init(
+        restoring url: URL, countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int? = nil,
+        maxAge: MaxAge = .unlimited, clearsOnMemoryPressure: Bool = true, pressureResponse: PressureResponse = .half,
+        clearsInBackground: Bool = false, clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil,
+        onEvent: OnEvent? = nil, skipped: (@Sendable (String) -> Void)? = nil
+    ) async throws(CacheError) {
+        self.init(
+            countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit ?? .max, maxAge: maxAge,
+            clearsOnMemoryPressure: clearsOnMemoryPressure, pressureResponse: pressureResponse,
+            clearsInBackground: clearsInBackground, clock: clock, onRemoval: onRemoval,
+            onEvent: onEvent)
+        try await offload { () throws(CacheError) in
+            try self.loadIfPresent(from: url, replaces: true, skipped ?? { _ in })
+        }
+    }
+
     /// Adds the entries of a snapshot, if there is one.
     func loadIfPresent(from url: URL, replaces: Bool, _ skipped: (String) -> Void) throws(CacheError) {
         do throws(CacheError) {
@@ -200,7 +219,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// is not overwritten: each save fails until it is deleted. A save that fails is an event of the kind ``CacheEvent/Kind/writeFailed``, and
     /// tried again after an interval.
     ///
-    /// Changes of the last interval are lost when the program ends, unless it calls ``AutosaveTask/saveNow()``.
+    /// Changes of the last interval are lost when the program ends, unless it calls `saveNow()`.
     ///
     /// - Parameters:
     ///   - url: The file.
@@ -210,7 +229,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         state.withLock { $0.isFollowed = true }
         let stream = ChangeStream<Key, Value>(
             every: Swift.max(interval, .milliseconds(1)), delaysFirst: true, timekeeper: timekeeper
-        ) { _ in [:] }
+        ) { _, _ in [:] }
         let subscription = hub.subscribe(stream)
         let obstacle = addSaved(url)
         let save: @Sendable () throws(CacheError) -> Void = { () throws(CacheError) in
@@ -234,6 +253,13 @@ extension MemoryCache where Key: Codable, Value: Codable {
             stream.cancel()
             task.cancel()
         }
+    }
+
+    /// Writes a snapshot in the background whenever something has changed, at most once an interval.
+    ///
+    /// What the file has is read off the cooperative pool.
+    public func autosave(to url: URL, every interval: Duration) async -> AutosaveTask {
+        await offload { self.autosave(to: url, every: interval) }
     }
 
     /// Adds the entries of a snapshot that displace nothing, unless the cache has loaded or saved this file before.
@@ -265,6 +291,9 @@ public final class AutosaveTask: Sendable {
 
     /// Saves on this thread, whether something has changed or not; for a program that ends.
     public func saveNow() throws(CacheError) { try save() }
+
+    /// Saves off the cooperative pool, whether something has changed or not.
+    public func saveNow() async throws(CacheError) { try await offload(save) }
 
     /// Ends the saves in the background.
     ///

@@ -33,9 +33,16 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ///
     /// - Complexity: O(n) for the copy of the keys.
     public func makeIterator() -> MemoryCache<Key, Value>.Iterator {
-        let keys = copies.state.withLock { state in state.memory.table.order.map { state.memory.table.key(at: $0) } }
-        return MemoryCache.Iterator(keys) { [cache] in cache.copy(of: $0) }
+        MemoryCache.Iterator(recentKeys) { [cache] in cache.copy(of: $0) }
     }
+
+    /// The keys of all copies, least recently used first.
+    var recentKeys: [Key] {
+        copies.state.withLock { state in state.memory.table.order.map { state.memory.table.key(at: $0) } }
+    }
+
+    /// Returns the value in memory if it may be served, for which the disk may be asked; it does not count as access.
+    func copy(of key: Key) -> Value? { cache.copy(of: key) }
 
     /// The keys of the entries in memory that may be served, least recently used first.
     ///
@@ -63,6 +70,9 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public func contains(_ key: Key) -> Bool {
         cache.copy(of: key) != nil
     }
+
+    /// Returns whether memory has a value of a key that may be served, and blocks no thread of the cooperative pool.
+    public func contains(_ key: Key) async -> Bool { await cache.reading { cache.copy(of: key) != nil } }
 
     /// Returns the entries in memory that may be served, least recently used first.
     ///

@@ -129,7 +129,7 @@ struct EvictionTests {
         for key in order.sorted() { cache[key] = Data(count: 200) }
         for key in order {
             place.clock.advance(by: .milliseconds(1))
-            #expect(cache.memory.contains(key) && cache[key]?.count == 200)
+            #expect(await cache.memory.contains(key) && cache[key]?.count == 200)
         }
         switch reason {
         case .trim: #expect(try await cache.trim(toSize: 0) == 5)

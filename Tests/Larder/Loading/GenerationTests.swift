@@ -20,7 +20,7 @@ struct GenerationTests {
             #expect(try await form.load("again", in: cache, begun: begun) == "loaded")
             #expect(!begun.isOpen)
         }
-        #expect(cache.memory.contains(1))
+        #expect(await cache.memory.contains(1))
         #expect(cache.statistics.writes == 1 && cache.statistics.failures == 0)
         #expect(!cache.isGenerating && cache.waitingCallers == 0)
         try expectInvariants(cache)

@@ -21,7 +21,7 @@ struct AutosaveTests {
     @Test func `what has changed is saved after an interval, and nothing while nothing changes`() async throws {
         let cache = cache()
         cache["a"] = 1
-        let task = cache.autosave(to: file, every: .seconds(5))
+        let task = await cache.autosave(to: file, every: .seconds(5))
         cache["b"] = 2
         time.advance(by: .seconds(4))
         #expect(try folder.names.isEmpty)
@@ -49,7 +49,7 @@ struct AutosaveTests {
         async throws
     {
         let cache = cache()
-        var task: AutosaveTask? = cache.autosave(to: file, every: .seconds(5))
+        var task: AutosaveTask? = await cache.autosave(to: file, every: .seconds(5))
         cache["a"] = 1
         if isReleased { task = nil } else { task?.cancel() }
         cache["b"] = 2
@@ -74,7 +74,7 @@ struct AutosaveTests {
     @Test func `what is there is saved, though nothing changes`() async throws {
         let cache = cache()
         cache["a"] = 1
-        let task = cache.autosave(to: file, every: .seconds(5))
+        let task = await cache.autosave(to: file, every: .seconds(5))
         time.advance(by: .seconds(5))
         try await Waiting.until { try saved() == ["a": 1] }
         withExtendedLifetime(task) {}
@@ -143,9 +143,9 @@ struct AutosaveTests {
         try obstacle.put(at: file)
         let before = try folder.contents()
         let cache = cache()
-        let task = cache.autosave(to: file, every: .seconds(5))
+        let task = await cache.autosave(to: file, every: .seconds(5))
         cache["a"] = 1
-        let error = #expect(throws: CacheError.self) { try task.saveNow() }
+        let error = await #expect(throws: CacheError.self) { try await task.saveNow() }
         #expect(error?.code == obstacle.code && error?.message.contains("snapshot") == true)
         time.advance(by: .seconds(5))
         // It has failed once it waits for the next interval.
@@ -158,14 +158,14 @@ struct AutosaveTests {
 
     @Test func `a value that cannot be encoded is left out, and tried again with the next change alone`() async throws {
         let cache = MemoryCache<Int, Picky>.inTime(time)
-        let task = cache.autosave(to: file, every: .seconds(5))
+        let task = await cache.autosave(to: file, every: .seconds(5))
         cache.setValues([1: Picky(isGood: true), 2: Picky(isGood: false)])
-        #expect(throws: CacheError.self) { try task.saveNow() }
-        #expect(try MemoryCache<Int, Picky>(restoring: file, clearsOnMemoryPressure: false).count == 1)
+        await #expect(throws: CacheError.self) { try await task.saveNow() }
+        #expect(try await MemoryCache<Int, Picky>(restoring: file, clearsOnMemoryPressure: false).count == 1)
         time.advance(by: .seconds(5))
         cache[2] = nil
         time.advance(by: .seconds(5))
-        try task.saveNow()
+        try await task.saveNow()
     }
 
     private struct Picky: Codable {
@@ -179,6 +179,21 @@ struct AutosaveTests {
             if !isGood { throw CancellationError() }
             var container = encoder.singleValueContainer()
             try container.encode(isGood)
+        }
+    }
+
+    @Test func `tasks restore, begin and end saves without a thread of the pool`() async throws {
+        let file = folder("tasks.snapshot")
+        let first = try await MemoryCache<String, Int>(restoring: file, clearsOnMemoryPressure: false)
+        first["a"] = 1
+        let task = await first.autosave(to: file, every: .seconds(3600))
+        try await task.saveNow()
+        let second = try await MemoryCache<String, Int>(restoring: file, clearsOnMemoryPressure: false)
+        #expect(second["a"] == 1)
+        task.cancel()
+        try Data("text".utf8).write(to: file)
+        await #expect(throws: CacheError.self) {
+            _ = try await MemoryCache<String, Int>(restoring: file, clearsOnMemoryPressure: false)
         }
     }
 }

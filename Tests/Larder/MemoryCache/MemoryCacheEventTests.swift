@@ -34,7 +34,7 @@ struct MemoryCacheEventTests {
         let file = folder("missing").appendingPathComponent("snapshot")
         let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false, onEvent: handler)
         cache[1] = "one"
-        let task = cache.autosave(to: file, every: .milliseconds(1))
+        let task = await cache.autosave(to: file, every: .milliseconds(1))
         try await Waiting.until { events.value.contains { $0.kind == .writeFailed && $0.cacheName == nil } }
         task.cancel()
     }
