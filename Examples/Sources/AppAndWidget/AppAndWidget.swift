@@ -57,15 +57,29 @@ struct AppAndWidget {
     private static func widget(_ store: URL) async throws {
         let manager = try await CacheManager.open(url: store)
         let headlines = try await open(manager)
-        say("The widget's first view shows “\(try await headlines.value(forKey: 2) ?? "nothing")”.")
-        for await change in headlines.changes() {
-            for (key, headline) in change.updated.sorted(by: { $0.key < $1.key }) {
-                say("The widget shows number \(key): “\(headline)”.")
+        let changes = headlines.changes()
+        let shown = try await headlines.snapshot()
+        say("The widget's first view shows “\(shown[2] ?? "nothing")”.")
+        for await change in changes {
+            var now = shown
+            if change.isReset {
+                // The app was faster than the first wait for a change.
+                now = try await headlines.snapshot()
+            } else {
+                now.merge(change.updated) { $1 }
+                for key in change.removed { now[key] = nil }
             }
-            for key in change.removed.sorted() { say("The widget no longer shows number \(key).") }
+            show(now, instead: shown)
             break
         }
         try await manager.close()
+    }
+
+    private static func show(_ now: [Int: String], instead old: [Int: String]) {
+        for (key, headline) in now.sorted(by: { $0.key < $1.key }) where old[key] != headline {
+            say("The widget shows number \(key): “\(headline)”.")
+        }
+        for key in old.keys.sorted() where now[key] == nil { say("The widget no longer shows number \(key).") }
     }
 
     private static func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }

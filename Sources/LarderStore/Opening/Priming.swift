@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import LarderSQLite
 
 /// Copies a store that no process writes: into the place of one that is missing, or for such a use later.
@@ -97,7 +98,14 @@ extension StoreFile {
 
 extension Store {
     /// Writes a copy from which other stores can begin: compact, without a log, and without what tells of this store's use.
+    ///
+    /// A suspension waits for it.
     package func bake(to target: String) throws(StoreError) {
+        if isClosed { throw .closed }
+        try requireNoBody()
+        writer.ownConnections.enter()
+        defer { writer.ownConnections.leave() }
+        try writer.requireResumed()
         try StoreError.translating {
             guard let source = writer.database.file else {
                 throw StoreError(.storageUnavailable, "A store in memory cannot be copied.")
