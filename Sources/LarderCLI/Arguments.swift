@@ -38,6 +38,8 @@ struct Verb: Sendable {
 /// The words and options of a call.
 struct Arguments {
     private(set) var words: [String] = []
+    /// A Boolean value that indicates whether the verb changes a store.
+    let isChange: Bool
     private var flags: Set<String> = []
     private var values: [String: String] = [:]
 
@@ -45,6 +47,7 @@ struct Arguments {
     ///
     /// Behind `--` everything is a word.
     init(_ arguments: some Sequence<String>, of verb: Verb) throws(Failure) {
+        isChange = verb.isChange
         var rest = Array(arguments)[...]
         var isOver = false
         while let argument = rest.popFirst() {

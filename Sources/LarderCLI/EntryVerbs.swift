@@ -67,18 +67,6 @@ let entryVerbs = [
         for name in names { try export(try store.cache(name), arguments) }
         return 0
     },
-    Verb(name: "bake", words: "STORE FILE", summary: "a compact copy, from which new stores can begin") { arguments in
-        let store = try arguments.store()
-        let target = OpenedStore.realPath(URL(fileURLWithPath: arguments[1] ?? "").path)
-        try store.store.bake(to: target)
-        let baked = try OpenedStore(target, arguments)
-        let (look, files) = (try baked.look(), baked.files)
-        let count = look.caches.reduce(0) { $0 + $1.count }
-        try Output.line(
-            "\(Text.escaped(target)) has \(Text.number(count)) entries of \(Text.number(look.caches.count)) caches, in"
-                + " \(Text.bytes(files.database + files.values)).")
-        return 0
-    },
 ]
 
 /// The header of the key of a call; says so if there is none.

@@ -64,7 +64,7 @@ enum Help {
 
             \(lines(shown.map { ("larder " + $0, $1) }))
               larder \(changingVerbs.map(\.name).joined(separator: "|")) STORE …  change it, and ask before
-              larder help VERB  its options; larder completions bash|zsh|fish
+              larder bake STORE FILE  a copy to begin with; larder help VERB; larder completions bash|zsh|fish
 
             \(notes)
             """

@@ -51,7 +51,7 @@ struct LarderCommand {
         exit(failure.status)
     }
 
-    static let verbs = listVerbs + entryVerbs + healthVerbs + drawingVerbs + changingVerbs + helpVerbs
+    static let verbs = listVerbs + entryVerbs + healthVerbs + drawingVerbs + changingVerbs + copyingVerbs + helpVerbs
 }
 
 extension Failure {

@@ -20,6 +20,7 @@ struct OpenedStore {
         }
         if access(path, R_OK) != 0 && errno == EACCES { throw Failure(77, "You may not read \(path).") }
         (store, self.path) = (try Store.open(path, options), path)
+        if arguments.isChange { try store.requireNewest() }
         now = try arguments.moment("--at") ?? store.time.now()
     }
 

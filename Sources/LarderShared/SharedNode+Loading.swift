@@ -227,6 +227,8 @@ extension SharedNode {
             let value = try cache.decoded(entry.payload, of: key)
             var attributes = EntryAttributes(
                 maxAge: local(entry.age.map { .duration($0) }), extendedData: entry.extendedData, tags: entry.tags)
+            // The tier has no costs.
+            attributes.cost = cache.whole(EntryAttributes(), key, value).cost
             attributes.payload = entry.payload
             // It ends now.
             if let age = entry.age, age < .milliseconds(1) { return Generated(outcome: .unstored(value, attributes)) }

@@ -87,16 +87,6 @@ struct RefusalTests {
         #expect(try Data(contentsOf: old) == bytes && store.folder.names.allSatisfy { !$0.hasPrefix("old.sqlite-") })
     }
 
-    @Test func `a store of an earlier release is not changed, but the error says how it can be`() throws {
-        let old = store.folder("old.sqlite")
-        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        try FileManager.default.copyItem(at: sources.appendingPathComponent("Stores/1/store.sqlite"), to: old)
-        let answer = try FilledStore.larder(["maintain", old.path, "--yes"])
-        #expect(answer.status == 78)
-        #expect(
-            answer.errors.first?.contains("was written by an earlier release. Open it once with the program.") == true)
-    }
-
     @Test func `bake writes a compact copy, and replaces no file`() throws {
         let copy = store.folder("baked/copy.sqlite")
         let answer = try larder("bake", copy.path)

@@ -9,32 +9,31 @@ extension Cache {
     /// ``CacheChanges/isReset`` is true: read everything again.
     ///
     /// At the first request the stream lists the revisions of up to 10,000 entries. So after a commit of another manager or process on
-    /// the file it tells which entries that has changed. If the cache has more entries, the batch is a reset. If the other has committed before the first request, the batch has the keys
-    /// that memory knew, and ``CacheChanges/isReset`` is true for the rest.
+    /// the file it tells which entries that has changed. If the cache has more entries, or if such a commit comes before they are
+    /// listed, the batch is a reset.
     ///
-    /// Writing only extended data is no change, unless another manager does it. The stream keeps the handle alive. It ends when it is released, when
+    /// Writing only extended data, an age or a pin is no change. After the next commit of another process such entries may be
+    /// reported as updated. The stream keeps the handle alive. It ends when it is released, when
     /// the manager is closed, and when the manager opens the cache under another version or removes it. Pending
     /// changes are still sent, as a reset if their values cannot be read.
     ///
     /// - Parameter interval: The minimum time between two batches.
     /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
-        let known = knownRows()
+        let known = KnownRows(self)
         return copies.changes.changes(
             every: interval, timekeeper: manager.timekeeper, begin: { await known.begin() },
-            foreign: { await known.changes() }
-        ) { updated, removed in
-            if updated.isEmpty {
-                known.note([:], of: [], removed)
-                return [:]
-            }
+            foreign: { await known.changedKeys() }
+        ) { keys in
             do throws(CacheError) {
-                let found = try await self.reading { () throws(CacheError) in try self.quietValues(updated) }
-                known.note(found.versions, of: updated, removed)
+                let found = try await self.reading { () throws(CacheError) in try self.quietValues(keys) }
+                known.note(found.versions, of: keys)
                 return found.values
             } catch {
                 return nil
             }
+        } wasReset: {
+            known.reset()
         }
     }
 
@@ -91,10 +90,10 @@ public struct CacheChanges<Key: Hashable, Value> {
     /// The keys whose entries were removed, swept or evicted.
     public let removed: Set<Key>
 
-    /// A Boolean value that indicates whether any key may have changed, besides those that are listed.
+    /// A Boolean value that indicates whether any key may have changed, so that everything is to be read again.
     ///
-    /// Read everything again. It is true if the changes are too many to list, if the cache was cleared or purged, and if another manager or process has
-    /// committed and it is not known what.
+    /// It is true if the changes are too many to list, if the cache was cleared or purged, and if another manager or process has
+    /// committed and it is not known what. Then ``updated`` and ``removed`` are empty.
     public let isReset: Bool
 
     package init(updated: [Key: Value], removed: Set<Key>, isReset: Bool) {

@@ -44,9 +44,6 @@ extension Cache: Sequence {
         try await offload { () throws(CacheError) in try self.snapshot() }
     }
 
-    /// The entries, in the order of keys, for tasks.
-    public var async: AsyncCacheSequence<Key, Value> { AsyncCacheSequence(self) }
-
     /// The keys that have a value that may be served, in their order; values are not read.
     public var keys: CacheKeys<Key, Value> { CacheKeys(self) }
 
@@ -56,34 +53,6 @@ extension Cache: Sequence {
 
 /// An iteration over the entries of a cache, in the order of keys.
 public typealias CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable> = Cache<Key, Value>.Iterator
-
-/// The entries of a cache for tasks, in the order of keys.
-///
-/// An iteration is as one over the cache itself, see ``Cache/Iterator``, but throws what ends it. A cancelled task gets
-/// `CancellationError` at its next step.
-public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Sendable>: AsyncSequence, Sendable {
-    /// A key with its value.
-    public typealias Element = (key: Key, value: Value)
-
-    private let cache: Cache<Key, Value>
-
-    init(_ cache: Cache<Key, Value>) { self.cache = cache }
-
-    /// Starts an iteration over the entries.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(cache: cache, rows: cache.rowIteration()) }
-
-    /// An iteration over the entries.
-    public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
-        fileprivate let cache: Cache<Key, Value>
-        fileprivate var rows: PagedIteration<StoredRow>
-
-        /// Returns the next entry, or nil at the end.
-        public mutating func next() async throws -> (key: Key, value: Value)? {
-            while let row = try await rows.next(of: cache) { if let entry = cache.decoded(row) { return entry } }
-            return nil
-        }
-    }
-}
 
 /// The values of a cache, in the order of their keys.
 ///

@@ -47,7 +47,7 @@ extension Cache {
 
     /// Writes values in one step: every reader sees all of them or none.
     ///
-    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    /// Each entry loses its own age, cost, extended data and tags, or gets those of the rule of the cache, and keeps its pin.
     ///
     /// - Parameter values: The keys with their values.
     /// - Throws: A write error, see ``CacheError``.
@@ -59,7 +59,7 @@ extension Cache {
 
     /// Writes all values of a dictionary in one step: every reader sees all of them or none.
     ///
-    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    /// Each entry loses its own age, cost, extended data and tags, or gets those of the rule of the cache, and keeps its pin.
     ///
     /// - Parameter values: The values by key.
     /// - Throws: A write error, see ``CacheError``.

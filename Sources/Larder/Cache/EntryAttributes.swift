@@ -13,7 +13,7 @@ public import LarderStore
 ///
 /// The rule is asked for each value that is written: by the subscript, `setValue`, `setValues`, `update`, transactions,
 /// loads and shared caches, and for each value that a migration converts. What a call gives itself takes the place of
-/// what the rule gives, each attribute for itself. An empty set of tags gives none.
+/// what the rule gives, each attribute for itself. An empty set of tags gives none, but for that of `update`.
 ///
 /// A rule runs on the thread of the write, in `update` and transactions while the writer of the store is held. It may
 /// not use the manager.

@@ -41,7 +41,17 @@ public struct AsyncElements<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
+/// The entries of a cache for tasks, in the order of keys, see ``Cache/async``.
+public typealias AsyncCacheSequence<Key: Sendable, Value: Sendable> = AsyncElements<(key: Key, value: Value)>
+
 extension Cache {
+    /// The entries for tasks, in the order of keys.
+    ///
+    /// An iteration is as one over the cache itself, see ``Iterator``, but throws what ends it.
+    public var async: AsyncCacheSequence<Key, Value> {
+        elements(of: { [self] in rowIteration() }, { [self] in decoded($0) })
+    }
+
     /// Returns elements for tasks.
     ///
     /// - Parameters:
@@ -60,8 +70,11 @@ extension Cache {
                     if left == 0 { return nil }
                     var rows = if let begun { begun } else { try begin() }
                     guard let page = try rows.nextPage() else { return nil }
-                    let found = Array(page.lazy.compactMap(element).prefix(left))
-                    state.withLock { [rows] in $0 = (rows, left - found.count) }
+                    var found: [Element] = []
+                    for row in page where found.count < left {
+                        if let element = element(row) { found.append(element) }
+                    }
+                    state.withLock { [rows, found] in $0 = (rows, left - found.count) }
                     return found
                 }
             }

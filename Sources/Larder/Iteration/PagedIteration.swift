@@ -54,29 +54,6 @@ struct PagedIteration<Element: Sendable>: Sendable {
         page = try read(&rest)
         pages = rest.isDone ? nil : rest
     }
-
-    /// Returns the next element for a task, or nil at the end.
-    mutating func next<Key, Value>(of cache: Cache<Key, Value>) async throws -> Element? {
-        while true {
-            try Task.checkCancellation()
-            if position < page.count {
-                position += 1
-                return page[position - 1]
-            }
-            if pages == nil { return nil }
-            let copy = self
-            do throws(CacheError) {
-                self = try await cache.reading { () throws(CacheError) in
-                    var next = copy
-                    try next.readPage()
-                    return next
-                }
-            } catch {
-                pages = nil
-                throw error
-            }
-        }
-    }
 }
 
 extension Cache {

@@ -101,11 +101,11 @@ extension CacheManager {
     /// Writes a compact copy of the store, from which other stores can begin, see ``init(url:priming:configuration:)``.
     ///
     /// The copy has no log, no retired rows, and nothing that tells how this store was used. It is complete when it gets its name, and
-    /// its value files are in a folder next to it. `larder bake` does the same.
+    /// its value files are in a folder next to it. Everyone may read them. `larder bake` does the same.
     ///
     /// - Parameter url: A file that is not there yet; missing folders are created.
     /// - Throws: `.storageUnavailable` if the file is there or cannot be written, or the store is in memory. `.busy` if something is
-    ///   written to the store in the meantime. Else a read error, see ``CacheError``.
+    ///   written to the store again and again in the meantime. Else a read error, see ``CacheError``.
     public func bake(to url: URL) throws(CacheError) {
         let path = try StorePath.path(of: url)
         try throwing("be copied to \(path)") { () throws(StoreError) in try store.bake(to: path) }

@@ -59,8 +59,8 @@ extension CacheManager {
 
     /// Ends a suspension; the next call opens the file again.
     ///
-    /// Values in memory are compared with their rows before they are served again. Streams of changes report a reset, because
-    /// others may have written.
+    /// Values in memory are compared with their rows before they are served again. Streams of changes report
+    /// what others have written.
     public func resume() {
         suspension.withLock { $0.isWanted = false }
         resumeStore()

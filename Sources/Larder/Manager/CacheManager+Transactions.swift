@@ -28,8 +28,8 @@ public struct CacheTransaction: ~Copyable {
 
     /// Writes the value of a key; nil removes it.
     ///
-    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
-    /// stays.
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags, to what the rule of the cache
+    /// gives if there is one. The pin of an older entry stays.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.

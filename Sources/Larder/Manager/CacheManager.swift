@@ -46,20 +46,24 @@ public final class CacheManager: Sendable {
     /// Opens the store in a file, and creates it and its folder if they are missing.
     ///
     /// A missing store can begin as a copy of another one, for example of one in the app's bundle that `larder bake` has made. It
-    /// is brought to the form of this release. Ages count from when the entries were written. If the other one is missing or damaged, or of
-    /// a later release, the store begins empty, and ``CacheEvent/Kind/notPrimed(_:)`` reports it.
+    /// is brought to the form of this release. Ages count from when the entries were written. If the other one is missing or damaged, of
+    /// a later release, or has a part in its log, or if the disk is full, the store begins empty, and
+    /// ``CacheEvent/Kind/notPrimed(_:)`` reports it. Each program that may open the store first has to name it.
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - priming: A store of which a missing one begins as a copy, with its value files next to it; nothing may write to it. Nil
-    ///     for an empty beginning.
+    ///   - priming: A store of which a missing one begins as a copy, with its value files next to it; no manager of this process may
+    ///     have it open, and nothing may write to it. Nil for an empty beginning.
     ///   - configuration: The options of the store.
     /// - Throws: An opening error, see ``CacheError``. `.invalidConfiguration` for `priming` with read-only access.
     public convenience init(
         url: URL, priming: URL? = nil, configuration: Configuration = .init()
     ) throws(CacheError) {
         let path = try StorePath.path(of: url)
-        let primingPath = try priming.map { url throws(CacheError) in try StorePath.path(of: url) }
+        let primingPath = try priming.map { url throws(CacheError) in
+            // Its value files are next to the file itself.
+            try StorePath.path(of: url.resolvingSymlinksInPath())
+        }
         if primingPath != nil && configuration.access == .readOnly {
             throw CacheError(
                 .invalidConfiguration, "A store that is only read cannot begin as a copy. Leave out `priming`.")

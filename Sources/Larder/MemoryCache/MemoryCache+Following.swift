@@ -29,7 +29,7 @@ extension MemoryCache {
     /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
         state.withLock { $0.isFollowed = true }
-        return hub.changes(every: interval, timekeeper: timekeeper) { [self] updated, _ in peeked(updated) }
+        return hub.changes(every: interval, timekeeper: timekeeper) { [self] in peeked($0) }
     }
 
     /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.

@@ -229,7 +229,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         state.withLock { $0.isFollowed = true }
         let stream = ChangeStream<Key, Value>(
             every: Swift.max(interval, .milliseconds(1)), delaysFirst: true, timekeeper: timekeeper
-        ) { _, _ in [:] }
+        ) { _ in [:] }
         let subscription = hub.subscribe(stream)
         let obstacle = addSaved(url)
         let save: @Sendable () throws(CacheError) -> Void = { () throws(CacheError) in

@@ -97,18 +97,21 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     ///
     /// - Parameters:
     ///   - begin: Called before each batch is waited for; if it returns false, the stream ends.
-    ///   - foreign: Returns what other processes have changed.
+    ///   - foreign: Returns the keys that other processes have changed.
     ///   - read: Returns the values when a batch is taken; it runs under no lock and must not block.
+    ///   - wasReset: Called before a reset is returned.
     package func changes(
         every interval: Duration, timekeeper: Timekeeper, begin: @escaping @Sendable () async -> Bool = { true },
         foreign: @escaping ChangeStream<Key, Value>.Foreign = { nil },
-        read: @escaping ChangeStream<Key, Value>.Read
+        read: @escaping ChangeStream<Key, Value>.Read, wasReset: @escaping @Sendable () -> Void = {}
     ) -> AsyncStream<CacheChanges<Key, Value>> {
         let stream = ChangeStream(every: interval, timekeeper: timekeeper, foreign: foreign, read: read)
         let subscription = subscribe(stream)
         return AsyncStream {
             if await !begin() { subscription.stream.finish() }
-            return await subscription.stream.next()
+            let changes = await subscription.stream.next()
+            if changes?.isReset == true { wasReset() }
+            return changes
         } onCancel: {
             stream.cancel()
         }
@@ -126,7 +129,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     ) -> AsyncStream<Value?> {
         // A test that moves time itself waits for a value, and not for an interval.
         let interval = timekeeper.isManual ? .zero : interval
-        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _, _ in [:] }
+        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
         let sent = Mutex<RowVersion?>(nil)

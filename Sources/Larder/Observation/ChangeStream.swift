@@ -7,10 +7,10 @@ internal import LarderStore
 /// in it is due at its end. No writer waits for a reader, and only keys are kept for it. While nothing changes there is no
 /// timer.
 package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Returns the values of those updated keys that have one, or nil if they cannot be read any more.
-    package typealias Read = @Sendable (_ updated: [Key], _ removed: Set<Key>) async -> [Key: Value]?
-    /// Returns what other processes have changed; nil if that cannot be told.
-    package typealias Foreign = @Sendable () async -> (updated: Set<Key>, removed: Set<Key>, isWhole: Bool)?
+    /// Returns the values of those keys that have one, or nil if they cannot be read any more.
+    package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
+    /// Returns the keys that other processes have changed; nil if that cannot be told.
+    package typealias Foreign = @Sendable () async -> Set<Key>?
 
     private struct State {
         var pending = PendingChanges<Key>()
@@ -225,15 +225,18 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     }
 
     private func changes(of batch: PendingChanges<Key>.Batch) async -> CacheChanges<Key, Value> {
-        // What was changed before a reset is not reported after it.
-        let others = batch.isForeign || batch.isReset ? await foreign() : nil
-        if batch.isReset || batch.isForeign && others == nil { return .reset }
-        let keys = batch.updated.union(others?.updated ?? [])
-        let removed = batch.removed.union(others?.removed ?? [])
-        guard let values = await read(Array(keys), removed) else { return .reset }
-        let updated = values.filter { keys.contains($0.key) }
-        let gone = keys.union(removed).filter { updated[$0] == nil }
-        return CacheChanges(updated: updated, removed: gone, isReset: others?.isWhole == false)
+        if batch.isReset { return .reset }
+        var (updated, removed) = (batch.updated, batch.removed)
+        if batch.isForeign {
+            guard let keys = await foreign() else { return .reset }
+            // What is removed here may be there again.
+            (updated, removed) = (updated.union(removed).union(keys), [])
+        }
+        if updated.isEmpty { return CacheChanges(updated: [:], removed: removed, isReset: false) }
+        guard let values = await read(Array(updated)) else { return .reset }
+        let found = values.filter { updated.contains($0.key) }
+        let gone = updated.filter { found[$0] == nil }
+        return CacheChanges(updated: found, removed: removed.union(gone), isReset: false)
     }
 }
 

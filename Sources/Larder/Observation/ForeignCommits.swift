@@ -4,7 +4,7 @@ internal import LarderStore
 
 /// Looks at intervals whether another store has committed, while there are streams of any cache of a manager.
 ///
-/// What a commit of another store changed is not known, so it is reported as a change of everything. All caches have one
+/// What a commit of another store changed is not known here: each stream compares the rows of its cache. All caches have one
 /// timer, because a commit of another store begins an epoch for all of them.
 final class ForeignCommits: Sendable {
     private struct Reader {

@@ -2,46 +2,41 @@ internal import LarderLocks
 internal import LarderSQLite
 internal import LarderStore
 
-/// What a stream of changes knows of the rows of its cache, to tell what other processes have changed.
+/// The rows of which the reader of a stream of changes knows, to tell what other processes have changed.
 ///
-/// At the beginning it knows what memory had. Its first read of the stream lists the rows, and each commit of another process makes
-/// it list them again: rows with another revision were updated.
-final class KnownRows<Key: Codable & Hashable & Sendable>: Sendable {
-    /// The rows of a cache by their keys; nil if they are too many.
-    typealias List = @Sendable () async throws(CacheError) -> [Key: RowVersion]?
-
+/// The stream lists the rows when its first batch is requested, and again after a commit of another process: rows with another
+/// revision were updated. Where no list is known, such a commit is a reset.
+final class KnownRows<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     private struct State {
-        var rows: [Key: RowVersion]
-        /// A Boolean value that indicates whether these are all rows that there were.
-        var isWhole = false
-        var hasBegun = false
+        /// Nil if they are not known, or too many.
+        var rows: [Key: RowVersion]?
+        /// What tells of commits of other processes, and the last one before the rows are listed.
+        var watch: CommitWatch
+        var epoch: UInt32
+        var isListed = false
     }
 
     private let state: Mutex<State>
-    private let store: Store
-    /// What says whether another process has committed since the stream began.
-    private let watch: CommitWatch
-    private let epoch: UInt32
-    private let list: List
+    private let cache: Cache<Key, Value>
 
-    /// - Parameter copies: What memory has.
-    init(_ copies: [Key: RowVersion], _ store: Store, list: @escaping List) {
-        state = Mutex(State(rows: copies))
-        (self.store, watch, self.list) = (store, store.watch, list)
-        epoch = watch.foreignEpoch()
+    init(_ cache: Cache<Key, Value>) {
+        self.cache = cache
+        let watch = cache.rows.store.watch
+        state = Mutex(State(watch: watch, epoch: watch.foreignEpoch()))
     }
 
-    /// Lists the rows at the first read of the stream, and returns false if the cache cannot be read any more.
+    /// Lists the rows before the first batch, and before the first after a reset; returns false if the cache cannot be read any more.
     func begin() async -> Bool {
-        let isFirst = state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
+        let (isListed, watch, epoch) = state.withLock { state in
+            defer { state.isListed = true }
+            return (state.isListed, state.watch, state.epoch)
         }
-        if !isFirst { return true }
+        if isListed { return true }
         do throws(CacheError) {
             let rows = try await list()
-            let isQuiet = store.watch === watch && watch.foreignEpoch() == epoch
-            if isQuiet, let rows, watch.tellsStores { replace(rows) }
+            // A commit in between is noticed by the next look, and a reset.
+            let isQuiet = cache.rows.store.watch === watch && watch.tellsStores && watch.foreignEpoch() == epoch
+            if isQuiet { state.withLock { if $0.watch === watch && $0.epoch == epoch { $0.rows = rows } } }
             return true
         } catch {
             return ![.closed, .superseded].contains(error.code)
@@ -49,67 +44,43 @@ final class KnownRows<Key: Codable & Hashable & Sendable>: Sendable {
     }
 
     /// Notes which rows the reader of the stream has got.
-    func note(_ versions: [Key: RowVersion], of updated: [Key], _ removed: Set<Key>) {
-        state.withLock { state in
-            for key in updated { state.rows[key] = versions[key] }
-            for key in removed { state.rows[key] = nil }
-        }
+    func note(_ versions: [Key: RowVersion], of keys: [Key]) {
+        state.withLock { state in for key in keys { state.rows?[key] = versions[key] } }
     }
 
-    /// Returns which rows were written and removed since the reader has got them; nil if that cannot be told.
-    ///
-    /// If `isWhole` is false, others may have changed too.
-    func changes() async -> (updated: Set<Key>, removed: Set<Key>, isWhole: Bool)? {
+    /// Returns the keys whose rows are others than those that the reader has got; nil if they are not known.
+    func changedKeys() async -> Set<Key>? {
         do throws(CacheError) {
-            guard let rows = try await list() else {
-                replace([:], isWhole: false)
-                return nil
+            guard let rows = try await list() else { return nil }
+            let old = state.withLock { state in
+                defer { if state.rows != nil { state.rows = rows } }
+                return state.rows
             }
-            let (old, isWhole) = replace(rows)
-            let updated = rows.filter { old[$0.key] != $0.value && (isWhole || old[$0.key] != nil) }
-            return (Set(updated.keys), Set(old.keys.filter { rows[$0] == nil }), isWhole)
+            guard let old else { return nil }
+            let changed = rows.filter { old[$0.key] != $0.value }.map(\.key) + old.keys.filter { rows[$0] == nil }
+            return Set(changed)
         } catch {
             return nil
         }
     }
 
-    @discardableResult
-    private func replace(_ rows: [Key: RowVersion], isWhole: Bool = true) -> (rows: [Key: RowVersion], isWhole: Bool) {
-        state.withLock { state in
-            defer { (state.rows, state.isWhole, state.hasBegun) = (rows, isWhole, true) }
-            return (state.rows, state.isWhole)
-        }
+    /// Lists the rows again before the next batch, since the reader gets a reset.
+    func reset() {
+        let watch = cache.rows.store.watch
+        state.withLock { $0 = State(watch: watch, epoch: watch.foreignEpoch()) }
     }
-}
 
-extension Cache {
-    /// Returns what a stream that begins now knows.
-    func knownRows() -> KnownRows<Key> {
-        KnownRows(copies.recentVersions(atMost: 1000), rows.store) { () async throws(CacheError) in
-            try await self.reading { () throws(CacheError) in
-                let found = try self.throwing("list the entries") { () throws(StoreError) in
-                    try self.rows.requireCurrent()
-                    return try self.rows.versions(atMost: PendingChanges<Key>.capacity)
-                }
-                guard let found else { return nil }
-                var versions: [Key: RowVersion] = [:]
-                for (key, version) in found {
-                    versions[try self.core.keyCodec.key(key, cache: self.name)] = version
-                }
-                return versions
+    /// Returns the versions of all rows; nil if they are too many, or no other process can change them.
+    private func list() async throws(CacheError) -> [Key: RowVersion]? {
+        try await cache.reading { [cache] () throws(CacheError) in
+            let limit = cache.rows.store.path == nil ? 0 : PendingChanges<Key>.capacity
+            let found = try cache.throwing("list the entries") { () throws(StoreError) in
+                try cache.rows.versions(atMost: limit)
             }
+            guard let found, limit > 0 else { return nil }
+            var versions: [Key: RowVersion] = [:]
+            for (key, version) in found { versions[try cache.core.keyCodec.key(key, cache: cache.name)] = version }
+            return versions
         }
-    }
-}
-
-extension TierState {
-    /// Returns the rows of the copies that were used last.
-    func recentVersions(atMost limit: Int) -> [Key: RowVersion] {
-        var (found, index) = ([Key: RowVersion](), memory.table.mostRecent)
-        while index != 0, found.count < limit {
-            found[memory.table.key(at: index)] = memory.versions[Int(index)]
-            index = memory.table.older(than: index)
-        }
-        return found
     }
 }

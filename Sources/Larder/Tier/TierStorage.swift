@@ -161,9 +161,6 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         observe { $0.noteForeign(&deferred) }
     }
 
-    /// Returns the rows of the copies that were used last.
-    func recentVersions(atMost limit: Int) -> [Key: RowVersion] { state.withLock { $0.recentVersions(atMost: limit) } }
-
     /// Takes in that everything was removed from memory, where no lock is held.
     ///
     /// - Parameters:

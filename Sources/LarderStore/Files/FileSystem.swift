@@ -260,6 +260,19 @@ extension FileSystem {
         return true
     }
 
+    /// Lets everyone read a file or a folder.
+    static func makeReadable(_ path: String) throws(FileError) {
+        let isFolder = try status(path)?.isFolder == true
+        guard chmod(path, isFolder ? 0o755 : 0o644) == 0 else { throw failure("chmod", path) }
+    }
+
+    /// Returns whether there is something at a path, to which it may lead by symbolic links.
+    static func isThere(_ path: String) throws(FileError) -> Bool {
+        if access(path, F_OK) == 0 { return true }
+        if errno == ENOENT { return false }
+        throw failure("access", path)
+    }
+
     private static func openToRead(_ path: String) throws(FileError) -> (file: Int32, size: Int64)? {
         // Does not wait for a writer: what stands there may be a pipe.
         let file = path.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) }

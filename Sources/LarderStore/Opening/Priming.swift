@@ -7,9 +7,13 @@ struct StoreCopy {
     let path: String
     /// A Boolean value that indicates whether the copy has to survive a loss of power.
     let syncs: Bool
+    /// Called for each file that was copied.
+    let finish: (String) throws -> Void
 
-    /// The copy until it is complete.
-    private var unfinishedPath: String { path + ".unfinished" }
+    /// The ending of a copy until it is complete.
+    static let suffix = ".unfinished"
+
+    private var unfinishedPath: String { path + Self.suffix }
 
     /// Makes a file with `make`, copies the value files that it names, and gives it its name.
     ///
@@ -20,31 +24,45 @@ struct StoreCopy {
     ///   - make: Makes a file at a path, and returns the names of its value files.
     ///   - check: Throws if what was copied is of no use.
     func make(from source: String, _ make: (String) throws -> [String], check: () throws -> Void = {}) throws {
+        let (old, new) = (ValueFiles.folderToRead(of: source), ValueFiles.folder(of: path))
+        if old == new {
+            throw StoreError(.storageUnavailable, "\"\(source)\" and \"\(path)\" have one folder of values.")
+        }
+        var copied: [String] = []
         do {
-            for part in ["", "-journal"] { try FileSystem.delete(unfinishedPath + part) }
-            try copyFiles(named: make(unfinishedPath), from: source)
+            try deleteUnfinished()
+            for name in try make(unfinishedPath) where FileName.isValid(name) {
+                // Who reads the entry of one that is missing finds nothing.
+                guard try FileSystem.isThere(old + "/" + name) else { continue }
+                try FileSystem.makeFolders(new)
+                guard try FileSystem.status(new)?.isFolder == true else {
+                    throw StoreError(.storageUnavailable, "\"\(new)\" is no folder. Delete it.")
+                }
+                try FileSystem.delete(new + "/" + name)
+                try copy(old + "/" + name, to: new + "/" + name)
+                copied.append(new + "/" + name)
+            }
             try check()
+            if !copied.isEmpty {
+                try finish(new)
+                try FileSystem.sync(new)
+            }
+            try finish(unfinishedPath)
             try FileSystem.sync(unfinishedPath)
             // They belong to a file that was deleted.
             for log in ["-wal", "-shm"] { try FileSystem.delete(path + log) }
-            _ = try FileSystem.rename(unfinishedPath, to: path)
+            guard try FileSystem.rename(unfinishedPath, to: path) else { throw SQLiteError.moved }
             try FileSystem.sync(FileSystem.folder(of: path))
         } catch {
-            for part in ["", "-journal"] { try FileSystem.delete(unfinishedPath + part) }
+            for file in copied { try FileSystem.delete(file) }
+            FileSystem.deleteEmptyFolder(new)
+            try deleteUnfinished()
             throw error
         }
     }
 
-    /// Copies value files; one that is missing is a miss for who reads its entry.
-    private func copyFiles(named names: [String], from source: String) throws {
-        let (old, new) = (ValueFiles.folderToRead(of: source), ValueFiles.folder(of: path))
-        for name in names where FileName.isValid(name) {
-            guard try FileSystem.status(old + "/" + name)?.isFile == true else { continue }
-            try FileSystem.makeFolders(new)
-            try FileSystem.delete(new + "/" + name)
-            try copy(old + "/" + name, to: new + "/" + name)
-        }
-        if try FileSystem.status(new) != nil { try FileSystem.sync(new) }
+    private func deleteUnfinished() throws(FileError) {
+        for part in ["", "-journal"] { try FileSystem.delete(unfinishedPath + part) }
     }
 
     /// Copies a file, as a clone where the file system makes one.
@@ -53,6 +71,7 @@ struct StoreCopy {
         _ = try FileSystem.copy(file, to: new, syncs: syncs) {
             if try FileSystem.freeSpace(FileSystem.folder(of: path)) < file.size { throw StoreError.full }
         }
+        try finish(new)
     }
 }
 
@@ -62,7 +81,7 @@ extension StoreFile {
     /// Called while the lock file is held.
     func prime() throws -> StoreEvent? {
         guard let source = options.primingPath, try FileSystem.status(path) == nil else { return nil }
-        let copy = StoreCopy(path: path, syncs: options.durability == .powerLoss)
+        let copy = StoreCopy(path: path, syncs: options.durability == .powerLoss) { try options.protect?([$0]) }
         do {
             try copy.make(from: source) { unfinished in
                 if try FileSystem.status(source + "-wal")?.size ?? 0 > 32 {
@@ -99,27 +118,42 @@ extension StoreFile {
 extension Store {
     /// Writes a copy from which other stores can begin: compact, without a log, and without what tells of this store's use.
     ///
-    /// A suspension waits for it.
+    /// Everyone may read its files, as those of an app's bundle. A suspension waits for it.
     package func bake(to target: String) throws(StoreError) {
         if isClosed { throw .closed }
         try requireNoBody()
         writer.ownConnections.enter()
         defer { writer.ownConnections.leave() }
         try writer.requireResumed()
-        try StoreError.translating {
-            guard let source = writer.database.file else {
-                throw StoreError(.storageUnavailable, "A store in memory cannot be copied.")
-            }
-            if try FileSystem.status(target) != nil {
-                throw StoreError(
-                    .storageUnavailable, "\"\(target)\" is there already. Delete it, or name another file.")
-            }
+        let isDone: Bool? = try StoreError.translating { () throws -> Bool? in
             try FileSystem.makeFolders(FileSystem.folder(of: target))
             let folder = try FileSystem.resolved(FileSystem.folder(of: target)) ?? FileSystem.folder(of: target)
             let target = folder + "/" + FileSystem.name(of: target)
+            let deadline = Deadline(in: writer.busyTimeout)
+            return try LockFile(path: target + ".lock").withLock(until: deadline, deletes: true) {
+                // The upkeep of this store may commit in the meantime.
+                try bakeOnce(to: target, isLast: false) || bakeOnce(to: target, isLast: false)
+                    || bakeOnce(to: target, isLast: true)
+            }
+        }
+        if isDone == nil { throw StoreError(.busy, "Another process writes \"\(target)\". Try again.") }
+    }
+
+    /// Returns false if something was written to the store in the meantime, which is an error at the last attempt.
+    private func bakeOnce(to target: String, isLast: Bool) throws -> Bool {
+        guard let source = writer.database.file else {
+            throw StoreError(.storageUnavailable, "A store in memory cannot be copied.")
+        }
+        for file in [target, ValueFiles.folder(of: target)] where try FileSystem.status(file) != nil {
+            throw StoreError(.storageUnavailable, "\"\(file)\" is there already. Delete it, or name another file.")
+        }
+        struct Changed: Error {}
+        let copy = StoreCopy(path: target, syncs: true) { try FileSystem.makeReadable($0) }
+        do {
             var reader = try source.file.openReader(of: source, asNewest: false)
             let version = try reader.dataVersion()
-            try StoreCopy(path: target, syncs: true).make(from: source.path) { unfinished in
+            try copy.make(from: source.path) { unfinished in
+                try FileSystem.makeFile(unfinished)
                 try reader.copy(into: unfinished)
                 var copy = try Connection.open(.file(unfinished), .init(role: .writer, busyMilliseconds: 0))
                 try copy.forgoJournal()
@@ -127,9 +161,12 @@ extension Store {
                 try copy.execute(SQL.cleaning)
                 return try copy.list(.valueFiles) { $0.text(0) }
             } check: {
-                if try reader.dataVersion() == version && source.isInPlace() { return }
-                throw StoreError(.busy, "The store was written to while it was copied. Try again.")
+                if try reader.dataVersion() != version || !source.isInPlace() { throw Changed() }
             }
+            return true
+        } catch is Changed {
+            if isLast { throw StoreError(.busy, "The store was written to while it was copied. Try again.") }
+            return false
         }
     }
 }

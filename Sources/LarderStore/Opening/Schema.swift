@@ -25,7 +25,7 @@ package enum Schema {
     /// An older number means that the file was replaced by an older one: opening it again migrates it.
     static func check(_ connection: inout Connection) throws(SQLiteError) {
         let version = try connection.userVersion()
-        if version != current && version != connection.shownStep { throw version > current ? .newerSchema : .moved }
+        if version != connection.shownStep ?? current { throw version > current ? .newerSchema : .moved }
     }
 
     /// Shows older tables as the newest ones to a connection that only reads: what they lack is empty.

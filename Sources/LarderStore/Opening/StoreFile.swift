@@ -75,7 +75,8 @@ struct StoreFile: Sendable {
     private func openLocked(after old: OpenedFile?, _ isDamaged: Bool, _ deadline: Deadline) throws -> Opening {
         let salvage = Salvage(file: self, deadline: deadline)
         try salvage.finish()
-        let event = try prime()
+        // What a running program had written is gone, and what it goes on with is not to be older.
+        let event = old == nil ? try prime() : nil
         var opening = try openOrReplace(after: old, isDamaged, salvage, deadline)
         if let event { opening.events.append(event) }
         return opening
@@ -346,8 +347,8 @@ extension StoreFile {
 
     private func deleteParts() throws {
         // The main file goes first: what is left without it is nothing to a store.
-        for part in ["", ".salvaged", ".damaged", ".replaced"] {
-            for log in ["", "-wal", "-shm"] { try FileSystem.delete(path + part + log) }
+        for part in ["", ".salvaged", ".damaged", ".replaced", StoreCopy.suffix] {
+            for log in ["", "-wal", "-shm", "-journal"] { try FileSystem.delete(path + part + log) }
         }
         let files = ValueFiles.folder(of: path)
         if try FileSystem.status(files)?.isFolder == true {

@@ -296,8 +296,8 @@ extension CacheRows {
                 return found
             }
         }
-        guard let found, found.count <= limit else { return found.map { _ in nil } ?? [] }
-        return found
+        guard let found else { throw .superseded }
+        return found.count <= limit ? found : nil
     }
 
     /// Lists the entries in an order that no index has.

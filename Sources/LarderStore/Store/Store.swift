@@ -240,6 +240,13 @@ package final class Store: Sendable {
     package var isClosed: Bool { writer.isClosed }
     package var isSuspended: Bool { writer.isSuspended }
 
+    /// Throws if the tables are of an earlier release, which a connection that only reads shows as those of this one.
+    package func requireNewest() throws(StoreError) {
+        if try writer.read({ $0.connection.shownStep }) == nil { return }
+        throw StoreError(
+            .storageUnavailable, "\"\(path ?? "")\" \(StoreError.earlierRelease). Open it once with the program.")
+    }
+
     /// Throws if this thread runs the body of a transaction.
     package func requireNoBody() throws(StoreError) { if writer.isOwned { throw .reentrant } }
 

@@ -86,6 +86,29 @@ struct PrimingTests {
         #expect(try Self.words(open())[1] == "one")
     }
 
+    @Test func `a store that is deleted while it is open does not become older than what was written to it`() throws {
+        let manager = try open()
+        let words = try Self.words(manager)
+        words[1] = "newer"
+        for name in try app.folder.names { try FileManager.default.removeItem(at: app.folder(name)) }
+        #expect(words[1] != "one")
+        // The first write after that finds out.
+        for _ in 0..<2 { words[3] = "three" }
+        #expect(words[3] == "three" && words[2] == nil)
+    }
+
+    @Test func `everyone may read a copy for a bundle, and it may be reached by links`() throws {
+        func mode(_ name: String) throws -> Int? {
+            let path = bundle.folder(name).path
+            return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode("Resources/Bundled.sqlite") == 0o644 && mode("Resources/Bundled.files") == 0o755)
+        let link = bundle.folder("link.sqlite")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: baked)
+        let words = try Self.words(open(link))
+        #expect(words[1] == "one" && words[2] == Self.large)
+    }
+
     @Test func `a version that the copy does not have finds nothing`() throws {
         let words = try Self.words(open(), version: "2")
         #expect(words[1] == nil)

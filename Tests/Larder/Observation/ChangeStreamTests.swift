@@ -43,7 +43,7 @@ private final class Observed: Sendable {
     }
 
     func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Int, String>> {
-        hub.changes(every: interval, timekeeper: time.timekeeper) { [self] keys, _ in
+        hub.changes(every: interval, timekeeper: time.timekeeper) { [self] keys in
             readings.increment()
             return values.withLock { values in values.map { all in all.filter { keys.contains($0.key) } } }
         }
@@ -228,7 +228,7 @@ struct ChangeStreamTests {
 
     @Test func `a batch arrives by the system's time, without a main run loop`() async {
         let hub = ChangeHub<Int, Int>()
-        var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys, _ in
+        var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
             [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
         }.makeAsyncIterator()
         hub.tell { hub.noteUpdated([1], &$0) }
@@ -262,9 +262,8 @@ struct ChangeStreamTests {
     @Test func `what has gone without a word by the time of reading is removed`() async {
         let hub = ChangeHub<Int, String>()
         let time = ManualClock()
-        var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _, _ in [2: "two", 9: "not asked"]
-        }
-        .makeAsyncIterator()
+        var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
+            .makeAsyncIterator()
         hub.tell {
             hub.noteUpdated([1, 2], &$0)
             hub.noteRemoved([3], &$0)
@@ -299,7 +298,7 @@ struct ChangeStreamTests {
 
     @Test func `an interval beyond all bounds is only long`() {
         let hub = ChangeHub<Int, Int>()
-        let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _, _ in [:] }
+        let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
         hub.tell { hub.noteUpdated([1], &$0) }
         withExtendedLifetime(stream) {}
     }
