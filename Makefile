@@ -72,7 +72,7 @@ apple-sqlite: setup
 
 # The modules for the oldest systems: on a Mac and for a simulator. The tests start processes, which iOS does not allow.
 ios: setup
-	@if [ "$$(uname -s)" = Darwin ]; then unset LARDER_STRICT; for target in LarderRedis LarderTesting LarderCLI; do swift build --scratch-path .build/floor --target $$target; done; xcodebuild build -quiet -scheme Larder -destination "generic/platform=iOS Simulator"; else Tests/Apple/check iOS; fi
+	@if [ "$$(uname -s)" = Darwin ]; then unset LARDER_STRICT; for target in LarderHTTP LarderRedis LarderTesting LarderCLI; do swift build --scratch-path .build/floor --target $$target; done; xcodebuild build -quiet -scheme Larder -destination "generic/platform=iOS Simulator"; else Tests/Apple/check iOS; fi
 
 # What CI runs of it.
 apple-quick: setup
@@ -188,7 +188,8 @@ docs: setup
 	# Pages link to files, so that links work where the project is stored. DocC wants names.
 	sed -E -i.bak 's|\]\(([./A-Za-z]*/)?([A-Za-z]+)\.md\)|](doc:\2)|g' .build/Larder.docc/*/*.md && rm .build/Larder.docc/*/*.bak
 	swift build --target LarderRedisTLS
-	for module in Larder LarderShared LarderRedis LarderRedisTLS; do \
+	swift build --target LarderHTTP
+	for module in Larder LarderShared LarderHTTP LarderRedis LarderRedisTLS; do \
 		swift symbolgraph-extract -module-name $$module -minimum-access-level public -output-dir .build/symbol-graphs \
 			-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
 			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap \

@@ -17,6 +17,7 @@ let package = Package(
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .library(name: "LarderShared", targets: ["LarderShared"]),
+        .library(name: "LarderHTTP", targets: ["LarderHTTP"]),
         .library(name: "LarderRedis", targets: ["LarderRedis"]),
         .library(name: "LarderRedisTLS", targets: ["LarderRedisTLS"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
@@ -51,6 +52,8 @@ let package = Package(
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
         // A cache that several machines share, over any tier.
         .target(name: "LarderShared", dependencies: ["Larder", "LarderStore"]),
+        // A cache of HTTP over any client; it has no network code.
+        .target(name: "LarderHTTP", dependencies: ["Larder"]),
         // The shared tier on a server; but for checksums it uses what any program could.
         .target(name: "LarderRedis", dependencies: ["Larder", "LarderShared", "LarderStore"]),
         // Its encrypted connections, for which nothing else needs OpenSSL. Apple's systems have none.
@@ -123,6 +126,9 @@ let package = Package(
                 "Larder", "LarderRedis", "LarderRedisTLS", "LarderTesting", "LarderTestSupport", "larder-test-node",
             ],
             path: "Tests/LarderRedis"),
+        .testTarget(
+            name: "LarderHTTPTests", dependencies: ["Larder", "LarderHTTP", "LarderTesting", "LarderTestSupport"],
+            path: "Tests/HTTP"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -101,7 +101,7 @@ struct HouseRulesTests {
                 "Sources/Larder/Manager/FileAttributes.swift", "Sources/Larder/Manager/CachesFolder.swift",
                 "Sources/Larder/Pressure/PressureSource.swift",
                 "Sources/LarderStore/Files/FileSystem.swift", "Sources/LarderStore/Opening/LockFile.swift",
-                "Sources/LarderTesting/",
+                "Sources/LarderTesting/", "Sources/LarderHTTP/BodyTee.swift",
             ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(
@@ -249,7 +249,8 @@ struct HouseRulesTests {
         #expect(
             Set(folders) == [
                 "LarderLocks", "LarderCLocks", "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder",
-                "LarderCLI", "LarderShared", "LarderRedis", "LarderRedisTLS", "LarderCOpenSSL", "LarderTesting",
+                "LarderCLI", "LarderShared", "LarderHTTP", "LarderRedis", "LarderRedisTLS", "LarderCOpenSSL",
+                "LarderTesting",
             ])
     }
 }

@@ -1,0 +1,274 @@
+import Foundation
+internal import Larder
+internal import LarderLocks
+
+/// What is stored, and what is made of it.
+extension HTTPCache {
+    // MARK: Finding
+
+    /// Returns the stored response that fits a request; a failure of the store is none.
+    func lookUp(_ key: String, _ request: HTTPRequest) async -> FoundResponse? {
+        guard let record = await record(key) else { return nil }
+        var found: FoundResponse?
+        // Of several the latest.
+        func offer(_ response: StoredResponse?, _ key: String) {
+            guard let response, response.receivedAt >= found?.stored.receivedAt ?? .min else { return }
+            found = FoundResponse(stored: response, key: key)
+        }
+        if request.field("Authorization") == nil || record.response?.policy.isPublic == true {
+            offer(record.response, key)
+        }
+        for names in record.varies {
+            let variant = HTTPKeys.variant(names, of: request, under: key)
+            offer(await self.record(variant)?.response, variant)
+        }
+        return found
+    }
+
+    private func record(_ key: String) async -> StoredRecord? {
+        do throws(CacheError) {
+            return try await records.value(forKey: key)
+        } catch {
+            count { $0.failures += 1 }
+            return nil
+        }
+    }
+
+    /// The names of the fields by which a response varies, that of its user included if it may be for one alone.
+    private func names(_ vary: [String]?, _ request: HTTPRequest, isPublic: Bool) -> [String] {
+        let names = vary ?? []
+        if options.isShared || isPublic || request.field("Authorization") == nil { return names }
+        return Set(names + ["authorization"]).sorted()
+    }
+
+    func names(of found: FoundResponse, _ request: HTTPRequest) -> [String] {
+        let vary = FieldList.elements(of: found.stored.field("Vary")).map { $0.lowercased() }
+        return names(Set(vary).sorted(), request, isPublic: found.stored.policy.isPublic)
+    }
+
+    /// The key of the response to a request if it varies by fields; a user has another one than everyone.
+    func variantKey(_ names: [String], _ request: HTTPRequest, _ key: String) -> String {
+        HTTPKeys.variant(names, of: request, under: key)
+    }
+
+    // MARK: Answering
+
+    /// Returns a stored response as the answer to a request; nil if its body is no longer there.
+    func answer(
+        _ request: HTTPRequest, _ found: FoundResponse, _ outcome: String, _ details: String...
+    ) async -> HTTPResponse? {
+        let (stored, now) = (found.stored, now)
+        var fields = FieldList.setting("Age", to: "\(stored.age(at: now) / 1000)", in: stored.fields)
+        let freshness = ["ttl=\(stored.freshness(at: now) / 1000)"]
+        fields.append(status(outcome, freshness + details))
+        if HTTPCall.isNotModified(request, stored, now: now) {
+            let kept = FieldList.removing(
+                ["Content-Length", "Content-Type", "Content-Encoding", "Content-Range"], from: fields)
+            return HTTPResponse(status: 304, fields: kept, body: Data())
+        }
+        if request.method == "HEAD" { return HTTPResponse(status: stored.status, fields: fields, body: Data()) }
+        guard let body = await body(of: found) else { return nil }
+        switch HTTPRange(of: request, stored) {
+        case .whole: return HTTPResponse(status: stored.status, fields: fields, body: body)
+        case .unsatisfiable:
+            fields = FieldList.setting("Content-Range", to: "bytes */\(stored.bodySize)", in: fields)
+            return HTTPResponse(
+                status: 416, fields: FieldList.setting("Content-Length", to: "0", in: fields), body: Data())
+        case .part(let range):
+            let place = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(stored.bodySize)"
+            fields = FieldList.setting("Content-Range", to: place, in: fields)
+            fields = FieldList.setting("Content-Length", to: "\(range.count)", in: fields)
+            let start = body.startIndex
+            return HTTPResponse(
+                status: 206, fields: fields, body: body[start + range.lowerBound..<start + range.upperBound])
+        }
+    }
+
+    private func body(of found: FoundResponse) async -> Data? {
+        guard let number = found.stored.bodyNumber else { return found.stored.body }
+        do {
+            // The file may be replaced between two looks at its number.
+            guard try await bodies.extendedData(forKey: found.key) == Self.bytes(of: number),
+                let url = try await bodies.fileURL(forKey: found.key)
+            else { return nil }
+            let body = try await offload { try Data(contentsOf: url, options: .alwaysMapped) }
+            let isSame = try await bodies.extendedData(forKey: found.key) == Self.bytes(of: number)
+            return isSame && body.count == found.stored.bodySize ? body : nil
+        } catch {
+            count { $0.failures += 1 }
+            return nil
+        }
+    }
+
+    private static func bytes(of number: UInt64) -> Data { withUnsafeBytes(of: number.littleEndian) { Data($0) } }
+
+    // MARK: Storing
+
+    /// A response that may be stored, once its body is there.
+    struct Plan: Sendable {
+        let status: Int
+        let fields: [(String, String)]
+        let policy: StoredResponse.Policy
+        let names: [String]
+        let key: String
+        let variant: String
+        let tags: Set<String>
+        let moment: Moment
+        /// The number of bytes that the body has to have; nil if it is not known.
+        let length: Int?
+    }
+
+    /// The body of a response that is stored.
+    enum Body: Sendable {
+        case bytes(Data)
+        case file(URL, size: Int)
+    }
+
+    /// Returns how a response is stored; nil if that is not allowed, or of no use.
+    func plan(_ response: HTTPResponse, _ request: HTTPRequest, _ key: String, _ moment: Moment) -> Plan? {
+        guard request.method == "GET", request.field("Range") == nil else { return nil }
+        if let url = response.url, HTTPKeys.key(url, in: nil) != HTTPKeys.key(request.url, in: nil) { return nil }
+        let rules = ResponseRules(response, options)
+        guard rules.isStorable(request) else { return nil }
+        let policy = rules.policy(requestedAt: moment.requested, receivedAt: moment.received)
+        var fields = rules.storedFields
+        if response.field("Date") == nil { fields.append(("Date", HTTPDate.text(moment.received))) }
+        let isOfUse =
+            policy.lifetime > policy.initialAge || policy.staleWhileRevalidate > 0 || policy.staleIfError ?? 0 > 0
+        if !isOfUse && (response.field("ETag") ?? response.field("Last-Modified")) == nil { return nil }
+        if fields.reduce(0, { $0 + $1.0.utf8.count + $1.1.utf8.count }) > options.fieldLimit { return nil }
+        // What a client has decoded has another length.
+        let isPlain = response.field("Content-Encoding") == nil
+        let length = isPlain ? response.field("Content-Length").flatMap { Int($0) } : nil
+        let names = names(rules.vary, request, isPublic: policy.isPublic)
+        return Plan(
+            status: response.status, fields: fields, policy: policy, names: names, key: key,
+            variant: variantKey(names, request, key),
+            tags: ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment: moment, length: length)
+    }
+
+    /// Stores a response; nil if its body is too large or not whole, if it was invalidated in the meantime, or if the store fails.
+    func store(_ plan: Plan, _ body: Body) async -> MadeResponse? {
+        var stored = StoredResponse(
+            status: plan.status, fields: plan.fields, requestedAt: plan.moment.requested,
+            receivedAt: plan.moment.received,
+            policy: plan.policy, body: Data())
+        do {
+            switch body {
+            case .bytes(let bytes):
+                stored.bodySize = bytes.count
+                if bytes.count <= Self.inlineLimit {
+                    stored.body = Data(bytes)
+                } else {
+                    stored.bodyNumber = .random(in: .min ... .max)
+                }
+            case .file(_, let size): (stored.bodySize, stored.bodyNumber) = (size, .random(in: .min ... .max))
+            }
+            if stored.bodySize > options.bodyLimit { return nil }
+            if let length = plan.length, length != stored.bodySize { return nil }
+            if let number = stored.bodyNumber {
+                let mark = Self.bytes(of: number)
+                switch body {
+                case .bytes(let bytes):
+                    try await bodies.setValue(bytes, forKey: plan.variant, extendedData: mark, tags: plan.tags)
+                case .file(let url, _):
+                    try await bodies.setValue(
+                        contentsOf: url, forKey: plan.variant, extendedData: mark, tags: plan.tags)
+                }
+            }
+            guard try await save(stored, plan.names, plan.key, plan.variant, plan.tags, plan.moment) else { return nil }
+        } catch {
+            count { $0.failures += 1 }
+            return nil
+        }
+        count { $0.stored += 1 }
+        return MadeResponse(stored: stored, names: plan.names, key: plan.variant)
+    }
+
+    /// Writes a response, and names its variant under the key of the URL; returns false if it was invalidated in the meantime.
+    private func save(
+        _ stored: StoredResponse, _ names: [String], _ key: String, _ variant: String, _ tags: Set<String>,
+        _ moment: Moment
+    ) async throws -> Bool {
+        try await records.manager.transaction { [self] transaction in
+            // A removal that comes later than this look finds what is written here.
+            if invalidations.load(ordering: .sequentiallyConsistent) != moment.invalidations { return false }
+            var record = StoredRecord()
+            do throws(CacheError) {
+                record = try transaction.value(forKey: key, in: records) ?? record
+            } catch {
+                if error.code != .undecodable { throw error }
+            }
+            if names.isEmpty {
+                record.response = stored
+            } else {
+                try transaction.setValue(StoredRecord(response: stored), forKey: variant, in: records, tags: tags)
+                let varies = [names] + record.varies.filter { $0 != names }
+                if record.varies.first == names { return true }
+                record.varies = Array(varies.prefix(options.variantLimit))
+            }
+            try transaction.setValue(record, forKey: key, in: records, tags: tags)
+            return true
+        }
+    }
+
+    // MARK: Updating
+
+    /// Takes over what a 304 says of a stored response, section 3.2; nil if it is about another one, or its body is no longer there.
+    func freshened(
+        _ found: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment
+    ) async -> FoundResponse? {
+        if let tag = response.field("ETag"), let old = found.stored.field("ETag"),
+            HTTPCall.opaque(tag) != HTTPCall.opaque(old)
+        {
+            return nil
+        }
+        var fresh = found
+        fresh.stored = updated(found.stored, by: response, moment)
+        if ResponseRules(response, options).control.has("no-store") { return fresh }
+        await save(fresh, request, moment)
+        return fresh
+    }
+
+    /// Takes over what the answer to a HEAD says, or makes the stored response stale if it is about another one, section 4.3.5.
+    func update(_ found: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment) async {
+        guard response.status == 200 else { return }
+        func isSame(_ name: String) -> Bool {
+            response.field(name).map { $0 == found.stored.field(name) } ?? true
+        }
+        let length = response.field("Content-Length").flatMap { Int($0) }
+        let isOther = !isSame("ETag") || !isSame("Last-Modified") || length.map { $0 != found.stored.bodySize } == true
+        var fresh = found
+        if isOther {
+            fresh.stored.policy.lifetime = 0
+        } else {
+            fresh.stored = updated(found.stored, by: response, moment)
+        }
+        await save(fresh, request, moment)
+    }
+
+    private func updated(_ stored: StoredResponse, by response: HTTPResponse, _ moment: Moment) -> StoredResponse {
+        let kept = ["Content-Length", "Content-Encoding", "Content-Range"]
+        let new = FieldList.removing(kept, from: ResponseRules(response, options).storedFields)
+        // An age that was told before belongs to the answer before.
+        var fields = FieldList.removing(new.map(\.0) + ["Age", "Date"], from: stored.fields) + new
+        if response.field("Date") == nil { fields.append(("Date", HTTPDate.text(moment.received))) }
+        let whole = HTTPResponse(status: stored.status, fields: fields, body: Data())
+        var fresh = stored
+        fresh.fields = fields
+        fresh.policy = ResponseRules(whole, options).policy(requestedAt: moment.requested, receivedAt: moment.received)
+        (fresh.requestedAt, fresh.receivedAt) = (moment.requested, moment.received)
+        return fresh
+    }
+
+    private func save(_ fresh: FoundResponse, _ request: HTTPRequest, _ moment: Moment) async {
+        let key = key(of: request)
+        do {
+            _ = try await save(
+                fresh.stored, fresh.key == key ? [] : names(of: fresh, request), key, fresh.key,
+                ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment)
+        } catch {
+            count { $0.failures += 1 }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+internal import Foundation
+public import Larder
+internal import LarderLocks
+
+/// A cache of HTTP (RFC 9111) over any client: what `URLCache` is, but one can look into it.
+///
+/// ```swift
+/// let http = try await HTTPCache(in: manager)
+/// let response = try await http.response(for: HTTPRequest(url)) { request in
+///     try await client.send(request)
+/// }
+/// ```
+///
+/// It has no network code. The closure is the client: it is called if nothing stored may be served, and with a conditional request
+/// if the origin is to say whether what is stored is still good.
+///
+/// It is a private cache: it may keep what is for one user. ``HTTPOptions/isShared`` makes it a shared one. Responses are in two
+/// caches of the manager, as `larder ls` shows them: fields and small bodies in one, and large bodies as files in the other.
+///
+/// A range is served from a whole response. A response that is a range itself (206) is passed on and not stored.
+public final class HTTPCache: Sendable {
+    let records: Cache<String, StoredRecord>
+    let bodies: Cache<String, Data>
+    let options: HTTPOptions
+    let fetches = Mutex<[String: HTTPFetch]>([:])
+    private let counts = Mutex(HTTPStatistics())
+    /// The number of invalidations, during which nothing that was asked for before is stored.
+    let invalidations = Atomic(0)
+
+    /// The bytes above which a body is a file.
+    static var inlineLimit: Int { 16 << 10 }
+    private static var urlLimit: Int { 8 << 10 }
+
+    /// Opens the cache, and creates it if it is missing.
+    ///
+    /// What was stored as a private cache is purged when the cache is opened as a shared one, and the reverse; and so it is with
+    /// other targeted fields.
+    ///
+    /// - Parameters:
+    ///   - manager: The manager of the store.
+    ///   - name: The name of the cache of fields and small bodies; that of large bodies has "bodies" behind it.
+    ///   - options: The options.
+    /// - Throws: `.invalidConfiguration` for negative limits. Else an error of `manager.cache(named:)`.
+    public init(
+        in manager: CacheManager, named name: String = "http", options: HTTPOptions = .init()
+    ) async throws {
+        for (option, number) in [
+            ("bodyLimit", options.bodyLimit), ("fieldLimit", options.fieldLimit),
+            ("variantLimit", options.variantLimit),
+        ] where number < 0 {
+            throw CacheError(
+                .invalidConfiguration, "The option `\(option)` of the HTTP cache is \(number). Use zero or more.")
+        }
+        self.options = options
+        let kind = ([options.isShared ? "shared" : "private"] + options.targetedFields).joined(separator: " ")
+            .lowercased()
+        let disk = DiskLimits(sizeLimit: options.sizeLimit.map { $0 / 2 })
+        records = try await manager.cache(
+            named: name, version: .custom("1 \(kind)"), maxAge: .unlimited,
+            options: CacheOptions(memory: options.memory, disk: disk))
+        bodies = try await manager.cache(
+            named: "\(name) bodies", version: .custom("1 \(kind)"), maxAge: .unlimited,
+            options: CacheOptions(memory: .disabled, disk: disk, inlineLimit: 0))
+    }
+
+    /// What the cache has done since this object was created.
+    public var statistics: HTTPStatistics { counts.withLock { $0 } }
+
+    func count(_ change: (inout HTTPStatistics) -> Void) { counts.withLock { change(&$0) } }
+
+    /// The time by which ages are judged.
+    var now: Int64 { records.now }
+
+    /// Returns the response to a request: from the cache if it may be served, or else from the client.
+    ///
+    /// Many requests for one URL at once are one for the client. `Cache-Status` says what the cache has done.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - send: The client.
+    /// - Throws: The error of the client. A failure of the store is none: then nothing is served or stored.
+    public func response(
+        for request: HTTPRequest, send: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse
+    ) async throws -> HTTPResponse {
+        let rules = RequestRules(request)
+        let isReadable = ["GET", "HEAD"].contains(request.method) && !HTTPKeys.host(of: request.url).isEmpty
+        if !isReadable || rules.isNoStore || request.url.absoluteString.utf8.count > Self.urlLimit {
+            return try await passBy(request, isReadable ? "bypass" : "method", send)
+        }
+        let key = key(of: request)
+        let found = await lookUp(key, request)
+        if let found, let response = await served(found, request, rules, key, send) { return response }
+        if rules.isOnlyIfCached { return unavailable() }
+        return try await forwarded(request, key, found, rules, send)
+    }
+
+    /// Removes all responses of a host, and returns their number.
+    ///
+    /// - Throws: A write error, see `CacheError`.
+    @discardableResult
+    public func removeAll(host: String) async throws -> Int {
+        invalidations.add(1, ordering: .sequentiallyConsistent)
+        let count = try await records.removeAll(tagged: "host:\(host.lowercased())")
+        try await bodies.removeAll(tagged: "host:\(host.lowercased())")
+        return count
+    }
+
+    /// Removes all responses.
+    ///
+    /// - Throws: A write error, see `CacheError`.
+    public func removeAll() async throws {
+        invalidations.add(1, ordering: .sequentiallyConsistent)
+        try await records.removeAll()
+        try await bodies.removeAll()
+    }
+
+    /// Removes what is stored of a URL, in all its variants.
+    ///
+    /// - Parameter request: A request for the URL, in its partition.
+    /// - Throws: A write error, see `CacheError`.
+    public func remove(_ request: HTTPRequest) async throws { try await invalidate(key(of: request)) }
+
+    func key(of request: HTTPRequest) -> String { HTTPKeys.key(request.url, in: options.partition?(request)) }
+
+    func invalidate(_ key: String) async throws {
+        invalidations.add(1, ordering: .sequentiallyConsistent)
+        try await records.removeAll(tagged: "url:\(key)")
+        try await bodies.removeAll(tagged: "url:\(key)")
+    }
+
+    // MARK: Serving
+
+    /// Returns a stored response if the request and the response allow it.
+    private func served(
+        _ found: FoundResponse, _ request: HTTPRequest, _ rules: RequestRules, _ key: String, _ send: @escaping Send
+    ) async -> HTTPResponse? {
+        let use = rules.use(of: found.stored, at: now)
+        if use == .no { return nil }
+        guard let response = await answer(request, found, "hit") else { return nil }
+        count { if use == .fresh { $0.hits += 1 } else { $0.stale += 1 } }
+        if use == .staleWhileRevalidating { refresh(request, key, found, send) }
+        return response
+    }
+
+    /// Asks the origin in the background, unless another request does already.
+    private func refresh(_ request: HTTPRequest, _ key: String, _ found: FoundResponse, _ send: @escaping Send) {
+        var request = HTTPRequest(request.url, fields: request.fields)
+        request.fields = FieldList.removing(HTTPCall.conditions + ["Range"], from: request.fields)
+        guard case .leads(let fetch) = join(key) else { return }
+        Task { [request] in
+            do {
+                _ = try await askOrigin(request, key, found, "stale", fetch, send)
+            } catch {
+                end(fetch, key, .unshared)
+            }
+        }
+    }
+
+    /// Sends a request past the cache; an unsafe one removes what it may have changed.
+    private func passBy(_ request: HTTPRequest, _ reason: String, _ send: Send) async throws -> HTTPResponse {
+        count { $0.passedBy += 1 }
+        var response = try await send(request)
+        let isSafe = ["GET", "HEAD", "OPTIONS", "TRACE"].contains(request.method)
+        if !isSafe && (200..<400).contains(response.status) {
+            var places = [request.url]
+            for name in ["Location", "Content-Location"] {
+                guard let url = response.field(name).flatMap({ URL(string: $0, relativeTo: request.url) }) else {
+                    continue
+                }
+                // Another host is not theirs to change.
+                if HTTPKeys.host(of: url) == HTTPKeys.host(of: request.url) { places.append(url.absoluteURL) }
+            }
+            for place in places {
+                do {
+                    try await invalidate(HTTPKeys.key(place, in: options.partition?(request)))
+                } catch {
+                    count { $0.failures += 1 }
+                }
+            }
+        }
+        response.fields.append(status("fwd=\(reason)", ["fwd-status=\(response.status)"]))
+        return response
+    }
+
+    private func unavailable() -> HTTPResponse {
+        HTTPResponse(status: 504, fields: [status("detail=\"only-if-cached\"")], body: Data())
+    }
+
+    /// The field that says what the cache has done (RFC 9211).
+    func status(_ outcome: String, _ details: [String] = []) -> (String, String) {
+        let isToken = options.name.utf8.allSatisfy { $0 | 32 >= 97 && $0 | 32 <= 122 } && !options.name.isEmpty
+        let name = isToken ? options.name : StructuredFields.string(options.name)
+        return ("Cache-Status", ([name, outcome] + details).joined(separator: "; "))
+    }
+}
+
+/// What is sent to an origin.
+typealias Send = @Sendable (HTTPRequest) async throws -> HTTPResponse
+
+/// A response that was found, and the key under which it is stored.
+struct FoundResponse: Sendable {
+    var stored: StoredResponse
+    let key: String
+}

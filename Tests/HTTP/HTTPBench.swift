@@ -1,0 +1,71 @@
+import Foundation
+import Larder
+import LarderHTTP
+import LarderTestSupport
+import LarderTesting
+
+/// A cache of HTTP over an origin that answers what it is told.
+final class HTTPBench: Sendable {
+    let store: TemporaryStore
+    let manager: CacheManager
+    let http: HTTPCache
+    /// The requests that the origin has got.
+    let requests = Locked<[HTTPRequest]>([])
+    /// What it answers, by its number from 0.
+    let answers = Locked<[Int: @Sendable (HTTPRequest) async throws -> HTTPResponse]>([:])
+
+    init(_ options: HTTPOptions = .init()) async throws {
+        store = try TemporaryStore()
+        // A date of HTTP has no milliseconds.
+        store.clock.set(Date(timeIntervalSince1970: 1_700_000_000))
+        manager = try store.manager()
+        http = try await HTTPCache(in: manager, options: options)
+    }
+
+    /// A moment that is so many seconds from now.
+    func date(_ seconds: Int) -> String {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(identifier: "GMT")
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return formatter.string(from: store.clock.now.addingTimeInterval(Double(seconds)))
+    }
+
+    /// Lets the next request that the origin gets be answered so.
+    func answer(_ status: Int = 200, _ fields: [(String, String)] = [], _ body: String? = nil) {
+        answers.change { answers in
+            let number = (answers.keys.max() ?? -1) + 1
+            answers[number] = { _ in
+                HTTPResponse(status: status, fields: fields, body: Data((body ?? "body \(number)").utf8))
+            }
+        }
+    }
+
+    func get(
+        _ path: String = "/page", _ fields: [(String, String)] = [], method: String = "GET"
+    ) async throws -> HTTPResponse {
+        guard let url = URL(string: path.hasPrefix("/") ? "https://example.org\(path)" : path) else { throw Lost() }
+        return try await ask(HTTPRequest(url, method: method, fields: fields))
+    }
+
+    struct Lost: Error {}
+
+    func ask(_ request: HTTPRequest) async throws -> HTTPResponse {
+        try await http.response(for: request) { [requests, answers] request in
+            let number = requests.change {
+                $0.append(request)
+                return $0.count - 1
+            }
+            guard let answer = answers.value[number] else { throw Lost() }
+            return try await answer(request)
+        }
+    }
+
+    var sent: Int { requests.value.count }
+    func wait(_ seconds: Int) { store.clock.advance(by: .seconds(seconds)) }
+}
+
+extension HTTPResponse {
+    var text: String { String(decoding: body, as: UTF8.self) }
+    var outcome: String { field("Cache-Status") ?? "" }
+}
