@@ -138,6 +138,7 @@ SECONDS_EACH ?= 60
 fuzz: setup
 	Tests/Fuzz/run.sh memory $(SECONDS_EACH)
 	Tests/Fuzz/run.sh resp $(SECONDS_EACH)
+	Tests/Fuzz/run.sh http $(SECONDS_EACH)
 	SECONDS_BOUND=$(SECONDS_EACH) Tests/Fuzz/CBORDecoderFuzz/run.sh
 
 ## Work on it: make interop           CBOR to and from Python's cbor2, COUNT values each way. SEED= repeats the Python half

@@ -128,7 +128,7 @@ let package = Package(
             path: "Tests/LarderRedis"),
         .testTarget(
             name: "LarderHTTPTests", dependencies: ["Larder", "LarderHTTP", "LarderTesting", "LarderTestSupport"],
-            path: "Tests/HTTP"),
+            path: "Tests/HTTP", exclude: ["README.md"]),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -13,7 +13,7 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CAllocations", "CSQLite", .product(name: "Larder", package: "Larder"),
-                .product(name: "LarderRedisTLS", package: "Larder"),
+                .product(name: "LarderHTTP", package: "Larder"), .product(name: "LarderRedisTLS", package: "Larder"),
             ]),
     ],
     swiftLanguageModes: [.v6])

@@ -2,6 +2,7 @@
 import PackageDescription
 
 let larder = Target.Dependency.product(name: "Larder", package: "Larder")
+let http = Target.Dependency.product(name: "LarderHTTP", package: "Larder")
 
 // A package of its own: it sees what a user sees.
 let package = Package(
@@ -10,6 +11,8 @@ let package = Package(
     dependencies: [.package(name: "Larder", path: "..")],
     targets: [
         .target(name: "ModelLayer", dependencies: [larder]),
+        .executableTarget(name: "APICache", dependencies: [larder, http]),
+        .executableTarget(name: "Snippets", dependencies: [larder, http]),
         .executableTarget(
             name: "SharedTier", dependencies: [larder, .product(name: "LarderRedisTLS", package: "Larder")]),
         .testTarget(
@@ -17,10 +20,9 @@ let package = Package(
             dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),
     ]
         + [
-            "QuickStart", "GettingStarted", "APICache", "Thumbnails", "Remember", "TwoProcesses", "AppAndWidget",
+            "QuickStart", "GettingStarted", "Thumbnails", "Remember", "TwoProcesses", "AppAndWidget",
             "Encrypted",
             "ModelChange1",
             "ModelChange2",
-            "Snippets",
         ].map { .executableTarget(name: $0, dependencies: [larder]) },
     swiftLanguageModes: [.v6])

@@ -3,34 +3,34 @@ internal import Larder
 
 /// Hands on a body that is still on its way, and keeps it in a file until it is whole.
 ///
-/// What is not taken to its end, or ends with an error, is deleted.
+/// What is not taken to its end, or ends with an error, is deleted. It has one reader: if two take parts at once, nothing is kept.
 actor BodyTee {
     private let parts: AsyncThrowingStream<Data, any Error>
     private let limit: Int
-    private let file = FileManager.default.temporaryDirectory.appendingPathComponent("larder-\(UUID().uuidString)")
+    private let file = FileManager.default.temporaryDirectory
+        .appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
     private var size = 0
     private var isOpen = true
+    private var isReading = false
     private let keep: @Sendable (HTTPCache.Body) async -> Void
-    private let leave: @Sendable () -> Void
 
     /// - Parameters:
     ///   - limit: The greatest number of bytes that are kept.
     ///   - keep: Called once if the body is whole.
-    ///   - leave: Called once if it is not.
     init(
         _ parts: AsyncThrowingStream<Data, any Error>, limit: Int,
-        keep: @escaping @Sendable (HTTPCache.Body) async -> Void, leave: @escaping @Sendable () -> Void
+        keep: @escaping @Sendable (HTTPCache.Body) async -> Void
     ) {
-        (self.parts, self.limit, self.keep, self.leave) = (parts, limit, keep, leave)
+        (self.parts, self.limit, self.keep) = (parts, limit, keep)
     }
 
-    deinit {
-        if isOpen { leave() }
-        unlink(file.path)
-    }
+    deinit { unlink(file.path) }
 
     /// Returns the next part, which is kept too; nil at the end of the body.
     func next() async throws -> Data? {
+        if isReading { abandon() }
+        isReading = true
+        defer { isReading = false }
         do {
             var iterator = parts.makeAsyncIterator()
             let part = try await iterator.next()
@@ -45,12 +45,13 @@ actor BodyTee {
     }
 
     private func append(_ part: Data) async {
-        guard isOpen else { return }
-        let (path, isFirst) = (file.path, size == 0)
+        guard isOpen, !part.isEmpty else { return }
+        let (path, flags) = (file.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (size == 0 ? O_CREAT | O_EXCL : O_APPEND))
         size += part.count
         if size > limit { return abandon() }
         let isWritten = await offload {
-            guard let stream = fopen(path, isFirst ? "wbx" : "ab") else { return false }
+            let descriptor = path.withCString { open($0, flags, 0o600) }
+            guard descriptor >= 0, let stream = fdopen(descriptor, "ab") else { return false }
             let count = part.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, stream) }
             return fclose(stream) == 0 && count == part.count
         }
@@ -63,8 +64,5 @@ actor BodyTee {
         await keep(size == 0 ? .bytes(Data()) : .file(file, size: size))
     }
 
-    private func abandon() {
-        if isOpen { leave() }
-        isOpen = false
-    }
+    private func abandon() { isOpen = false }
 }

@@ -15,27 +15,27 @@ extension HTTPCache {
         while true {
             switch join(key) {
             case .leads(let fetch):
-                // Another one may have landed since this request has looked.
+                // Another request may have got it since this one has looked.
                 if let latest = await lookUp(key, request), latest.stored.receivedAt != found?.stored.receivedAt,
-                    rules.use(of: latest.stored, at: now) == .fresh,
-                    let response = await answer(request, latest, "hit", "collapsed")
+                    rules.use(of: latest.stored, at: now) == .fresh, let response = await answer(request, latest, "hit")
                 {
                     end(fetch, key, .left)
-                    count { $0.collapsed += 1 }
+                    count { $0.hits += 1 }
                     return response
                 }
                 do {
                     return try await askOrigin(request, key, found, reason, fetch, send)
                 } catch {
-                    end(fetch, key, error is CancellationError ? .left : .failed(error))
+                    end(fetch, key, Self.isCancelled(error) ? .left : .failed(error))
                     throw error
                 }
             case .waits(let fetch):
                 switch try await fetch.outcome() {
                 case .made(let made):
-                    if made.key == variantKey(made.names, request, key),
+                    if mayServe(made.stored, names: made.names, request),
+                        made.key == HTTPKeys.variant(made.names, of: request, under: key),
                         let response = await answer(
-                            request, FoundResponse(stored: made.stored, key: made.key), "hit", "collapsed")
+                            request, FoundResponse(stored: made.stored, key: made.key), "fwd=\(reason)", "collapsed")
                     {
                         count { $0.collapsed += 1 }
                         return response
@@ -51,24 +51,29 @@ extension HTTPCache {
         }
     }
 
+    /// Returns whether a client has failed because its task was cancelled, whatever it has thrown.
+    private static func isCancelled(_ error: any Error) -> Bool { Task.isCancelled || error is CancellationError }
+
     /// Asks the origin, with a condition if there is something whose validity it can tell.
     ///
-    /// - Parameter fetch: What others wait for; nil if its answer is for this request alone.
+    /// - Parameters:
+    ///   - fetch: What others wait for; nil if its answer is for this request alone.
+    ///   - isQuiet: A Boolean value that indicates whether it counts as nothing in the statistics.
     func askOrigin(
         _ request: HTTPRequest, _ key: String, _ found: FoundResponse?, _ reason: String, _ fetch: HTTPFetch?,
-        _ send: Send
+        isQuiet: Bool = false, _ send: Send
     ) async throws -> HTTPResponse {
         let isConditional =
             found?.stored.hasValidator == true && request.method == "GET" && request.field("Range") == nil
         var sent = request
         if isConditional, let stored = found?.stored { sent.fields = HTTPCall.conditional(request, stored) }
         var moment = Moment(
-            requested: now, received: 0, invalidations: invalidations.load(ordering: .sequentiallyConsistent))
+            requested: now, received: 0, invalidations: invalidationCount(key))
         var response: HTTPResponse
         do {
             response = try await send(sent)
         } catch {
-            guard let stale = await staleAnswer(request, found) else { throw error }
+            guard !Self.isCancelled(error), let stale = await staleAnswer(request, found) else { throw error }
             end(fetch, key, .failed(error))
             return stale
         }
@@ -78,14 +83,13 @@ extension HTTPCache {
         }
         if response.status == 304, isConditional, let found {
             moment.received = now
-            if let fresh = await freshened(found, by: response, request, moment) {
-                if let answer = await answer(request, fresh, "fwd=\(reason)", "fwd-status=304") {
-                    count { $0.revalidated += 1 }
-                    end(
-                        fetch, key,
-                        .made(.init(stored: fresh.stored, names: names(of: fresh, request), key: fresh.key)))
-                    return answer
-                }
+            if let (fresh, isSaved) = await freshened(found, by: response, request, moment),
+                let answer = await answer(request, fresh, "fwd=\(reason)", "fwd-status=304")
+            {
+                if !isQuiet { count { $0.revalidated += 1 } }
+                let made = MadeResponse(stored: fresh.stored, names: names(of: fresh, request), key: fresh.key)
+                end(fetch, key, isSaved ? .made(made) : .left)
+                return answer
             }
             // What is good is not what is stored, or its body is no longer there.
             sent.fields = FieldList.removing(HTTPCall.conditions, from: request.fields)
@@ -93,7 +97,7 @@ extension HTTPCache {
             response = try await send(sent)
         }
         moment.received = now
-        count { $0.misses += 1 }
+        if !isQuiet { count { $0.misses += 1 } }
         return await stored(response, request, key, found, moment, reason, fetch)
     }
 
@@ -107,12 +111,9 @@ extension HTTPCache {
         if request.method == "HEAD", let found { await update(found, by: response, request, moment) }
         if let parts = response.parts, let plan = plan(response, request, key, moment) {
             details.append("stored")
-            let tee = BodyTee(parts, limit: options.bodyLimit) { [self] body in
-                let made = await store(plan, body)
-                end(fetch, key, made.map { .made($0) } ?? .unshared)
-            } leave: { [self] in
-                end(fetch, key, .unshared)
-            }
+            let tee = BodyTee(parts, limit: options.bodyLimit) { [self] body in _ = await store(plan, body) }
+            // Its reader may take its time, for which no one waits.
+            end(fetch, key, .unshared)
             answer.parts = AsyncThrowingStream { try await tee.next() }
         } else {
             var made: MadeResponse?
@@ -120,7 +121,8 @@ extension HTTPCache {
                 made = await store(plan, .bytes(response.body))
             }
             if made != nil { details.append("stored") }
-            end(fetch, key, made.map { .made($0) } ?? .unshared)
+            let isOvertaken = invalidationCount(key) != moment.invalidations
+            end(fetch, key, made.map { .made($0) } ?? (isOvertaken ? .left : .unshared))
         }
         answer.fields.append(status("fwd=\(reason)", details))
         return answer
@@ -129,8 +131,8 @@ extension HTTPCache {
     /// Returns a response that is not fresh, if the request and the response allow it where the origin fails.
     private func staleAnswer(_ request: HTTPRequest, _ found: FoundResponse?) async -> HTTPResponse? {
         guard let found,
-            RequestRules(request).allowsStaleIfError(found.stored, at: now, request, options.staleIfError),
-            let answer = await answer(request, found, "hit", "detail=\"stale-if-error\"")
+            RequestRules(request).allowsStaleIfError(found.stored, at: now, options.staleIfError),
+            let answer = await answer(request, found, "fwd=stale", "detail=\"stale-if-error\"")
         else { return nil }
         count { $0.stale += 1 }
         return answer

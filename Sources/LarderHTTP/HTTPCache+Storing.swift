@@ -9,20 +9,26 @@ extension HTTPCache {
     /// Returns the stored response that fits a request; a failure of the store is none.
     func lookUp(_ key: String, _ request: HTTPRequest) async -> FoundResponse? {
         guard let record = await record(key) else { return nil }
+        let now = now
         var found: FoundResponse?
         // Of several the latest.
-        func offer(_ response: StoredResponse?, _ key: String) {
-            guard let response, response.receivedAt >= found?.stored.receivedAt ?? .min else { return }
+        func offer(_ response: StoredResponse?, _ names: [String], _ key: String) {
+            guard let response, !response.isAhead(of: now), mayServe(response, names: names, request),
+                response.receivedAt >= found?.stored.receivedAt ?? .min
+            else { return }
             found = FoundResponse(stored: response, key: key)
         }
-        if request.field("Authorization") == nil || record.response?.policy.isPublic == true {
-            offer(record.response, key)
-        }
+        offer(record.response, [], key)
         for names in record.varies {
             let variant = HTTPKeys.variant(names, of: request, under: key)
-            offer(await self.record(variant)?.response, variant)
+            offer(await self.record(variant)?.response, names, variant)
         }
         return found
+    }
+
+    /// Returns whether a response that is stored under names of fields may be for the user of a request.
+    func mayServe(_ stored: StoredResponse, names: [String], _ request: HTTPRequest) -> Bool {
+        stored.policy.isPublic || names.contains("authorization") || request.field("Authorization") == nil
     }
 
     private func record(_ key: String) async -> StoredRecord? {
@@ -44,11 +50,6 @@ extension HTTPCache {
     func names(of found: FoundResponse, _ request: HTTPRequest) -> [String] {
         let vary = FieldList.elements(of: found.stored.field("Vary")).map { $0.lowercased() }
         return names(Set(vary).sorted(), request, isPublic: found.stored.policy.isPublic)
-    }
-
-    /// The key of the response to a request if it varies by fields; a user has another one than everyone.
-    func variantKey(_ names: [String], _ request: HTTPRequest, _ key: String) -> String {
-        HTTPKeys.variant(names, of: request, under: key)
     }
 
     // MARK: Answering
@@ -86,19 +87,27 @@ extension HTTPCache {
 
     private func body(of found: FoundResponse) async -> Data? {
         guard let number = found.stored.bodyNumber else { return found.stored.body }
+        let mark = Self.bytes(of: number)
         do {
+            if found.stored.bodySize <= Self.readLimit {
+                let entry = try await bodies.entry(forKey: found.key)
+                return entry?.extendedData == mark ? entry?.value : nil
+            }
             // The file may be replaced between two looks at its number.
-            guard try await bodies.extendedData(forKey: found.key) == Self.bytes(of: number),
+            guard try await bodies.extendedData(forKey: found.key) == mark,
                 let url = try await bodies.fileURL(forKey: found.key)
             else { return nil }
-            let body = try await offload { try Data(contentsOf: url, options: .alwaysMapped) }
-            let isSame = try await bodies.extendedData(forKey: found.key) == Self.bytes(of: number)
+            let body = try await offload { try Data(contentsOf: url, options: .mappedIfSafe) }
+            let isSame = try await bodies.extendedData(forKey: found.key) == mark
             return isSame && body.count == found.stored.bodySize ? body : nil
         } catch {
             count { $0.failures += 1 }
             return nil
         }
     }
+
+    /// The bytes up to which a body is read as a whole, and compared with its checksum.
+    private static var readLimit: Int { 4 << 20 }
 
     private static func bytes(of number: UInt64) -> Data { withUnsafeBytes(of: number.littleEndian) { Data($0) } }
 
@@ -136,15 +145,16 @@ extension HTTPCache {
         let isOfUse =
             policy.lifetime > policy.initialAge || policy.staleWhileRevalidate > 0 || policy.staleIfError ?? 0 > 0
         if !isOfUse && (response.field("ETag") ?? response.field("Last-Modified")) == nil { return nil }
-        if fields.reduce(0, { $0 + $1.0.utf8.count + $1.1.utf8.count }) > options.fieldLimit { return nil }
         // What a client has decoded has another length.
         let isPlain = response.field("Content-Encoding") == nil
-        let length = isPlain ? response.field("Content-Length").flatMap { Int($0) } : nil
+        let length = isPlain ? response.field("Content-Length") : nil
+        if let length, Int(length) == nil { return nil }
         let names = names(rules.vary, request, isPublic: policy.isPublic)
         return Plan(
             status: response.status, fields: fields, policy: policy, names: names, key: key,
-            variant: variantKey(names, request, key),
-            tags: ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment: moment, length: length)
+            variant: HTTPKeys.variant(names, of: request, under: key),
+            tags: ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment: moment,
+            length: length.flatMap { Int($0) })
     }
 
     /// Stores a response; nil if its body is too large or not whole, if it was invalidated in the meantime, or if the store fails.
@@ -192,13 +202,11 @@ extension HTTPCache {
     ) async throws -> Bool {
         try await records.manager.transaction { [self] transaction in
             // A removal that comes later than this look finds what is written here.
-            if invalidations.load(ordering: .sequentiallyConsistent) != moment.invalidations { return false }
-            var record = StoredRecord()
-            do throws(CacheError) {
-                record = try transaction.value(forKey: key, in: records) ?? record
-            } catch {
-                if error.code != .undecodable { throw error }
-            }
+            if invalidationCount(key) != moment.invalidations { return false }
+            var record = try transaction.record(key, in: records) ?? StoredRecord()
+            let old = names.isEmpty ? record.response : try transaction.record(variant, in: records)?.response
+            // A body may have come slowly.
+            if let old, old.requestedAt > stored.requestedAt, !old.isAhead(of: stored.receivedAt) { return false }
             if names.isEmpty {
                 record.response = stored
             } else {
@@ -214,20 +222,17 @@ extension HTTPCache {
 
     // MARK: Updating
 
-    /// Takes over what a 304 says of a stored response, section 3.2; nil if it is about another one, or its body is no longer there.
+    /// Takes over what a 304 says of a stored response, section 3.2, and returns whether others may have it too; nil if it is about another
+    /// one.
     func freshened(
         _ found: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment
-    ) async -> FoundResponse? {
-        if let tag = response.field("ETag"), let old = found.stored.field("ETag"),
-            HTTPCall.opaque(tag) != HTTPCall.opaque(old)
-        {
-            return nil
+    ) async -> (found: FoundResponse, isSaved: Bool)? {
+        if let tag = response.field("ETag") {
+            let old = found.stored.field("ETag")
+            if old.map({ HTTPCall.opaque($0) != HTTPCall.opaque(tag) }) ?? !tag.hasPrefix("W/") { return nil }
         }
-        var fresh = found
-        fresh.stored = updated(found.stored, by: response, moment)
-        if ResponseRules(response, options).control.has("no-store") { return fresh }
-        await save(fresh, request, moment)
-        return fresh
+        let fresh = FoundResponse(stored: updated(found.stored, by: response, moment), key: found.key)
+        return (fresh, await save(fresh, by: response, request, moment))
     }
 
     /// Takes over what the answer to a HEAD says, or makes the stored response stale if it is about another one, section 4.3.5.
@@ -236,15 +241,18 @@ extension HTTPCache {
         func isSame(_ name: String) -> Bool {
             response.field(name).map { $0 == found.stored.field(name) } ?? true
         }
-        let length = response.field("Content-Length").flatMap { Int($0) }
-        let isOther = !isSame("ETag") || !isSame("Last-Modified") || length.map { $0 != found.stored.bodySize } == true
+        let isDecoded = found.stored.field("Content-Encoding") != nil
+        let length = isDecoded ? nil : response.field("Content-Length").flatMap { Int($0) }
+        let isOther =
+            found.stored.status != 200 || !isSame("ETag") || !isSame("Last-Modified")
+            || length.map { $0 != found.stored.bodySize } == true
         var fresh = found
         if isOther {
             fresh.stored.policy.lifetime = 0
         } else {
             fresh.stored = updated(found.stored, by: response, moment)
         }
-        await save(fresh, request, moment)
+        _ = await save(fresh, by: response, request, moment)
     }
 
     private func updated(_ stored: StoredResponse, by response: HTTPResponse, _ moment: Moment) -> StoredResponse {
@@ -261,14 +269,40 @@ extension HTTPCache {
         return fresh
     }
 
-    private func save(_ fresh: FoundResponse, _ request: HTTPRequest, _ moment: Moment) async {
-        let key = key(of: request)
+    /// Writes what has been updated, or removes it if it is no longer what its key says or may not be stored; returns whether it was written.
+    private func save(
+        _ fresh: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment
+    ) async -> Bool {
+        let (key, names) = (key(of: request), names(of: fresh, request))
+        let whole = HTTPResponse(status: fresh.stored.status, fields: fresh.stored.fields, body: Data())
+        let isKept =
+            HTTPKeys.variant(names, of: request, under: key) == fresh.key
+            && !ResponseRules(response, options).control.has("no-store")
+            && ResponseRules(whole, options).isStorable(request)
         do {
-            _ = try await save(
-                fresh.stored, fresh.key == key ? [] : names(of: fresh, request), key, fresh.key,
-                ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment)
+            if !isKept {
+                try await records.remove(fresh.key)
+                return false
+            }
+            return try await save(
+                fresh.stored, names, key, fresh.key, ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment)
         } catch {
             count { $0.failures += 1 }
+            return false
+        }
+    }
+}
+
+extension CacheTransaction {
+    /// Returns a record; nil if there is none, or it does not decode.
+    fileprivate func record(
+        _ key: String, in records: Cache<String, StoredRecord>
+    ) throws(CacheError) -> StoredRecord? {
+        do throws(CacheError) {
+            return try value(forKey: key, in: records)
+        } catch {
+            if error.code != .undecodable { throw error }
+            return nil
         }
     }
 }

@@ -18,14 +18,17 @@ internal import LarderLocks
 /// caches of the manager, as `larder ls` shows them: fields and small bodies in one, and large bodies as files in the other.
 ///
 /// A range is served from a whole response. A response that is a range itself (206) is passed on and not stored.
+///
+/// Use one object for a cache: that many requests are one, and that nothing is stored which was asked for before a removal, holds for the
+/// requests of one object.
 public final class HTTPCache: Sendable {
     let records: Cache<String, StoredRecord>
     let bodies: Cache<String, Data>
     let options: HTTPOptions
     let fetches = Mutex<[String: HTTPFetch]>([:])
     private let counts = Mutex(HTTPStatistics())
-    /// The number of invalidations, during which nothing that was asked for before is stored.
-    let invalidations = Atomic(0)
+    /// How often something was invalidated, by the remainder of the hash of its URL: what was asked for before is not stored.
+    private let invalidations = Mutex([Int](repeating: 0, count: 256))
 
     /// The bytes above which a body is a file.
     static var inlineLimit: Int { 16 << 10 }
@@ -83,7 +86,9 @@ public final class HTTPCache: Sendable {
         for request: HTTPRequest, send: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse
     ) async throws -> HTTPResponse {
         let rules = RequestRules(request)
-        let isReadable = ["GET", "HEAD"].contains(request.method) && !HTTPKeys.host(of: request.url).isEmpty
+        let isReadable =
+            ["GET", "HEAD"].contains(request.method) && !HTTPKeys.host(of: request.url).isEmpty
+            && request.url.user == nil
         if !isReadable || rules.isNoStore || request.url.absoluteString.utf8.count > Self.urlLimit {
             return try await passBy(request, isReadable ? "bypass" : "method", send)
         }
@@ -99,7 +104,7 @@ public final class HTTPCache: Sendable {
     /// - Throws: A write error, see `CacheError`.
     @discardableResult
     public func removeAll(host: String) async throws -> Int {
-        invalidations.add(1, ordering: .sequentiallyConsistent)
+        noteInvalidation(nil)
         let count = try await records.removeAll(tagged: "host:\(host.lowercased())")
         try await bodies.removeAll(tagged: "host:\(host.lowercased())")
         return count
@@ -109,7 +114,7 @@ public final class HTTPCache: Sendable {
     ///
     /// - Throws: A write error, see `CacheError`.
     public func removeAll() async throws {
-        invalidations.add(1, ordering: .sequentiallyConsistent)
+        noteInvalidation(nil)
         try await records.removeAll()
         try await bodies.removeAll()
     }
@@ -123,10 +128,22 @@ public final class HTTPCache: Sendable {
     func key(of request: HTTPRequest) -> String { HTTPKeys.key(request.url, in: options.partition?(request)) }
 
     func invalidate(_ key: String) async throws {
-        invalidations.add(1, ordering: .sequentiallyConsistent)
+        noteInvalidation(key)
+        // Who asks from now on does not get what was asked for before.
+        _ = fetches.withLock { $0.removeValue(forKey: key) }
         try await records.removeAll(tagged: "url:\(key)")
         try await bodies.removeAll(tagged: "url:\(key)")
     }
+
+    private func stripe(_ key: String) -> Int { Int(truncatingIfNeeded: key.hashValue & 255) }
+
+    private func noteInvalidation(_ key: String?) {
+        let places = key.map { [stripe($0)] } ?? Array(0..<256)
+        invalidations.withLock { for place in places { $0[place] += 1 } }
+    }
+
+    /// How often something like a key was invalidated.
+    func invalidationCount(_ key: String) -> Int { invalidations.withLock { $0[stripe(key)] } }
 
     // MARK: Serving
 
@@ -149,10 +166,13 @@ public final class HTTPCache: Sendable {
         guard case .leads(let fetch) = join(key) else { return }
         Task { [request] in
             do {
-                _ = try await askOrigin(request, key, found, "stale", fetch, send)
+                let response = try await askOrigin(request, key, found, "stale", nil, isQuiet: true, send)
+                // What is on its way is stored once it is taken.
+                if let parts = response.parts { for try await _ in parts {} }
             } catch {
-                end(fetch, key, .unshared)
+                // What is stored is served on, as long as it may be.
             }
+            end(fetch, key, .left)
         }
     }
 
@@ -167,8 +187,10 @@ public final class HTTPCache: Sendable {
                 guard let url = response.field(name).flatMap({ URL(string: $0, relativeTo: request.url) }) else {
                     continue
                 }
-                // Another host is not theirs to change.
-                if HTTPKeys.host(of: url) == HTTPKeys.host(of: request.url) { places.append(url.absoluteURL) }
+                // Another origin is not theirs to change.
+                if HTTPKeys.origin(of: url.absoluteURL) == HTTPKeys.origin(of: request.url) {
+                    places.append(url.absoluteURL)
+                }
             }
             for place in places {
                 do {

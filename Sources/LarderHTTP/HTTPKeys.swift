@@ -2,18 +2,26 @@ import Foundation
 
 /// The keys under which responses are stored.
 enum HTTPKeys {
-    /// Returns the key of a URL: without its fragment, its host and scheme in lower case, without the usual port.
+    /// Returns the key of a URL: without its fragment, with its origin as ``origin(of:)`` has it.
     static func key(_ url: URL, in partition: String?) -> String {
-        let (scheme, host) = (url.scheme?.lowercased() ?? "", host(of: url))
-        var place = url.absoluteString.prefix { $0 != "#" }
-        if !host.isEmpty {
-            let port = url.port.flatMap { ["http": 80, "https": 443][scheme] == $0 ? nil : ":\($0)" } ?? ""
-            // The rest as it was written: an escape that is undone could lead to another resource.
-            let rest = place.drop { $0 != ":" }.dropFirst(3).drop { !"/?".contains($0) }
-            let path = rest.hasPrefix("/") ? "" : "/"
-            place = Substring(scheme + "://" + host + port + path + rest)
+        let (origin, rest) = parts(of: url)
+        // The rest as it was written: an escape that is undone could lead to another resource.
+        let place = origin + (rest.hasPrefix("/") ? "" : "/") + rest.prefix { $0 != "#" }
+        return (partition.map { "\($0.utf8.count):\($0) " } ?? "") + place
+    }
+
+    /// The scheme, the host and the port of a URL in lower case, without the usual port.
+    static func origin(of url: URL) -> String { parts(of: url).origin }
+
+    private static func parts(of url: URL) -> (origin: String, rest: Substring) {
+        let text = url.absoluteString
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        let rest = text.dropFirst(scheme.count + 3)
+        var authority = rest.prefix { !"/?#".contains($0) }.lowercased()
+        for ending in [":", ["http": ":80", "https": ":443"][scheme] ?? ":"] where authority.hasSuffix(ending) {
+            authority.removeLast(ending.count)
         }
-        return partition.map { "\($0.utf8.count):\($0) " } ?? "" + place
+        return ("\(scheme)://\(authority)", rest.drop { !"/?#".contains($0) })
     }
 
     /// The host of a URL in lower case.
@@ -30,14 +38,10 @@ enum HTTPKeys {
         return key + " \(SHA256.hash(of: Array(text.utf8)))"
     }
 
-    /// Returns a value in which nothing is left that changes no meaning.
+    /// Returns a value without the spaces between its elements, and without case where that means nothing.
     private static func normalized(_ value: String, of name: String) -> String {
-        let elements = FieldList.elements(of: value)
-        // Their order means nothing, and neither does case.
-        if ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name) {
-            return elements.map { $0.lowercased().filter { $0 != " " } }.sorted().joined(separator: ",")
-        }
-        return elements.joined(separator: ",")
+        let text = FieldList.elements(of: value).joined(separator: ",")
+        return ["accept-charset", "accept-encoding", "accept-language"].contains(name) ? text.lowercased() : text
     }
 }
 

@@ -89,6 +89,8 @@ public struct HTTPResponse: Sendable {
         guard let parts else { return body }
         var whole = Data()
         for try await part in parts { whole.append(part) }
+        // The parts of a task that was cancelled seem to end.
+        try Task.checkCancellation()
         return whole
     }
 }
@@ -140,7 +142,13 @@ enum FieldList {
 
     /// Returns fields without some.
     static func removing(_ names: [String], from fields: [(String, String)]) -> [(String, String)] {
-        fields.filter { field in !names.contains { isSame($0, field.0) } }
+        let names = Set(names.map { $0.lowercased() })
+        return fields.filter { !names.contains($0.0.lowercased()) }
+    }
+
+    /// The bytes that fields take.
+    static func size(of fields: [(String, String)]) -> Int {
+        fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 4 }
     }
 
     /// Returns fields in which a field has one value.

@@ -51,6 +51,9 @@ struct StoredResponse: Codable, Sendable {
     /// The milliseconds since the origin has made it or said that it is good.
     func age(at now: Int64) -> Int64 { policy.initialAge + max(0, now - receivedAt) }
 
+    /// A Boolean value that indicates whether it comes from the future, since the clock was set back: its age is not known.
+    func isAhead(of now: Int64) -> Bool { receivedAt > now.addingReportingOverflow(60_000).partialValue }
+
     /// The milliseconds for which it is still fresh; negative for those since it was.
     func freshness(at now: Int64) -> Int64 { policy.lifetime - age(at: now) }
 
@@ -98,7 +101,8 @@ struct ResponseRules {
         } else if control.has("no-store") {
             return false
         }
-        if vary?.contains("*") == true { return false }
+        if let vary, vary.contains("*") || vary.count > 16 { return false }
+        if response.fields.count > 256 || FieldList.size(of: response.fields) > options.fieldLimit { return false }
         if options.isShared {
             if control.isWhole("private") { return false }
             let allows = ["must-revalidate", "public", "s-maxage"].contains { control.has($0) }
@@ -152,7 +156,7 @@ struct ResponseRules {
             modified < date
         else { return 0 }
         let share = Double(date - modified) * max(0, min(1, options.heuristicShare))
-        return min(Int64(share), Int64(options.heuristicLimit / .milliseconds(1)))
+        return min(Int64(share), options.heuristicLimit.milliseconds)
     }
 }
 
@@ -165,6 +169,7 @@ struct RequestRules {
     private let minFresh: Int64
     /// Nil if nothing stale is accepted.
     private let maxStale: Int64?
+    private let staleIfError: Int64?
 
     init(_ request: HTTPRequest) {
         let field = request.field("Cache-Control")
@@ -174,6 +179,7 @@ struct RequestRules {
         isNoCache = control.has("no-cache") || field == nil && pragma.contains("no-cache")
         isOnlyIfCached = control.has("only-if-cached")
         maxAge = control.validMilliseconds("max-age")
+        staleIfError = control.validMilliseconds("stale-if-error")
         minFresh = control.validMilliseconds("min-fresh") ?? 0
         maxStale = control.has("max-stale") ? control.validMilliseconds("max-stale") ?? .max : nil
     }
@@ -182,7 +188,7 @@ struct RequestRules {
     enum Use { case fresh, stale, staleWhileRevalidating, no }
 
     func use(of stored: StoredResponse, at now: Int64) -> Use {
-        if isNoCache || stored.policy.isAlwaysRevalidated { return .no }
+        if isNoCache || stored.policy.isAlwaysRevalidated || stored.isAhead(of: now) { return .no }
         let freshness = stored.freshness(at: now)
         // A reload asks for no more than what cannot change (RFC 8246).
         if freshness > 0, maxAge == 0, stored.policy.isImmutable { return .fresh }
@@ -194,12 +200,16 @@ struct RequestRules {
     }
 
     /// Returns whether a stored response may be served because the origin fails (RFC 5861).
-    func allowsStaleIfError(_ stored: StoredResponse, at now: Int64, _ request: HTTPRequest, _ usual: Duration?) -> Bool
-    {
+    func allowsStaleIfError(_ stored: StoredResponse, at now: Int64, _ usual: Duration?) -> Bool {
         if isNoCache || stored.policy.mustRevalidate { return false }
-        let asked = CacheControl(request.field("Cache-Control")).validMilliseconds("stale-if-error")
-        let usual = usual.map { Int64($0 / .milliseconds(1)) }
-        guard let window = asked ?? stored.policy.staleIfError ?? usual else { return false }
+        guard let window = staleIfError ?? stored.policy.staleIfError ?? usual?.milliseconds else { return false }
         return -stored.freshness(at: now) <= window
+    }
+}
+
+extension Duration {
+    /// The milliseconds, between 0 and some hundred years.
+    fileprivate var milliseconds: Int64 {
+        Int64(Swift.max(.zero, Swift.min(self, .seconds(1 << 33))) / .milliseconds(1))
     }
 }

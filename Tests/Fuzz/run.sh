@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds and runs a fuzzer, of the memory cache or of the replies of a server: run.sh memory|resp [SECONDS]. Linux only; needs nothing but the toolchain.
+# Builds and runs a fuzzer, of the memory cache, of the replies of a server, or of the fields of HTTP: run.sh memory|resp|http [SECONDS]. Linux only; needs nothing but the toolchain.
 # The sources are built into one module with the fuzzer, so that libFuzzer sees their branches.
 set -euo pipefail
-name=${1:?usage: run.sh memory|resp [SECONDS]}
+name=${1:?usage: run.sh memory|resp|http [SECONDS]}
 seconds=${2:-60}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/.build/fuzz
@@ -27,6 +27,9 @@ memory)
     ;;
 resp)
     sources=("$root/Sources/LarderRedis/RESPValue.swift" "$root/Tests/Fuzz/RESPFuzz.swift")
+    ;;
+http)
+    sources=("$root"/Sources/LarderHTTP/{CacheControl,HTTPDate,HTTPKeys,HTTPMessages,StructuredFields}.swift "$root/Tests/Fuzz/HTTPFuzz.swift")
     ;;
 *)
     echo "no fuzzer named $name" >&2

@@ -61,6 +61,13 @@ final class HTTPBench: Sendable {
         }
     }
 
+    /// The keys in the store.
+    func keys() async throws -> [String] {
+        let records: Cache<String, Int> = try await store.manager().cache(
+            named: "http", version: .custom("1 private"), maxAge: .unlimited)
+        return Array(records.keys)
+    }
+
     var sent: Int { requests.value.count }
     func wait(_ seconds: Int) { store.clock.advance(by: .seconds(seconds)) }
 }

@@ -211,6 +211,10 @@ struct HTTPRequestTests {
         bench.answer(201, [("Location", "https://other.example/c")])
         _ = try await bench.get("/page", method: method)
         #expect(try await bench.get("https://other.example/c").text == "https://other.example/c")
+        // Neither is another port or scheme one of the same origin.
+        bench.answer(201, [("Location", "https://example.org/a")])
+        _ = try await bench.get("http://example.org/page", method: method)
+        #expect(try await bench.get("/a").text == "new")
     }
 
     @Test func `HEAD is answered from what is stored, and updates it`() async throws {
@@ -230,6 +234,17 @@ struct HTTPRequestTests {
         _ = try await bench.get("/page", [("Cache-Control", "no-cache")], method: "HEAD")
         bench.answer(200, [("ETag", "\"b\"")], "third")
         #expect(try await bench.get().text == "third")
+    }
+
+    @Test func `a HEAD about another answer makes what is stored stale`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(404, [("Cache-Control", "max-age=1")], "none")
+        _ = try await bench.get()
+        bench.wait(2)
+        bench.answer(200, [("Cache-Control", "max-age=60")], "")
+        _ = try await bench.get(method: "HEAD")
+        bench.answer(200, [], "there")
+        #expect(try await bench.get().text == "there")
     }
 
     // MARK: Ranges
@@ -310,7 +325,8 @@ struct HTTPRequestTests {
         bench.answers.change {
             $0[0] = { _ in
                 while !Task.isCancelled { await Task.yield() }
-                throw CancellationError()
+                // What a client throws of its own.
+                throw HTTPBench.Lost()
             }
         }
         let first = Task { try await bench.get().text }
@@ -319,6 +335,6 @@ struct HTTPRequestTests {
         async let second = bench.get().text
         first.cancel()
         #expect(try await second == "two")
-        await #expect(throws: CancellationError.self) { _ = try await first.value }
+        await #expect(throws: HTTPBench.Lost.self) { _ = try await first.value }
     }
 }

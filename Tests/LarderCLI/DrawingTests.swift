@@ -145,7 +145,7 @@ struct DrawingTests {
             "--integer or --hex. --json prints for programs, --redact hides keys, and --at MOMENT judges ages at another moment."
         )
         let verbs = try FilledStore.larder(["help", "--man"]).lines.filter { $0.hasPrefix(".SS larder ") }
-        #expect(verbs.count == 23)
+        #expect(verbs.count == 24)
         for verb in verbs.map({ $0.split(separator: " ")[2] }) {
             let lines = try FilledStore.larder(["help", String(verb)]).lines
             for line in lines where line.hasPrefix("  -") {

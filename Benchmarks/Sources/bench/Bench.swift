@@ -27,6 +27,7 @@ var scenarios: [Scenario] {
         sharingScenarios,
         processScenarios,
         sharedTierScenarios,
+        httpScenarios,
         thousandScenarios,
         allocationScenarios,
         amplificationScenarios,

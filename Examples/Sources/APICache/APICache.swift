@@ -1,31 +1,30 @@
 import Foundation
 import Larder
+import LarderHTTP
 import Synchronization
 
-/// An answer of the server: what a program keeps of it.
-struct Page: Codable, Sendable { var text: String }
-
-/// A client that caches what an HTTP server sends, by `ETag` and `Cache-Control`.
+/// A client that caches what an HTTP server sends, as the fields of its answers say.
 @main
 struct APICache {
     static func main() async throws {
         let origin = try Origin()
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-api/pages.sqlite")
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("larder-api/pages.sqlite")
         // A clock that stands still until a second is to pass. What fails is printed below, and needs no log.
         let late = Atomic(0)
         let manager = try CacheManager(
-            url: url,
+            url: file,
             configuration: .init(
                 clock: { Date(timeIntervalSince1970: 1_700_000_000 + Double(late.load(ordering: .relaxed))) },
                 log: { _ in }))
-        let pages: Cache<String, Page> = try await manager.cache(named: "pages", version: "1", maxAge: .minutes(5))
-        let port = origin.port
         // Stale pages are better than none, for a day.
-        let page = pages.generator(GenerationPolicy(staleOnError: .seconds(86_400))) { path, old in
-            try await fetch(path, old, port)
+        let http = try await HTTPCache(in: manager, options: HTTPOptions(staleIfError: .seconds(86_400)))
+        let port = origin.port
+        @Sendable func page(_ path: String) async throws -> HTTPResponse {
+            guard let url = URL(string: "http://localhost:\(port)\(path)") else { throw Socket.Failure() }
+            return try await http.response(for: HTTPRequest(url)) { request in try await send(request, port) }
         }
 
-        try await withThrowingTaskGroup(of: Page?.self) { group in
+        try await withThrowingTaskGroup(of: HTTPResponse.self) { group in
             for _ in 1...1_000 { group.addTask { try await page("/jars") } }
             try await group.waitForAll()
         }
@@ -38,7 +37,9 @@ struct APICache {
 
         origin.stop()
         late.add(2, ordering: .relaxed)
-        print("While the server is down: \(try await page("/jars")?.text ?? "nothing")")
+        let stale = try await page("/jars")
+        print("While the server is down: \(String(decoding: stale.body, as: UTF8.self))")
+        print("The cache says: \(stale.field("Cache-Status") ?? "")")
         do {
             _ = try await page("/lids")
         } catch {
@@ -47,16 +48,21 @@ struct APICache {
         try await manager.close()
     }
 
-    /// Asks the server for a page, or whether the one that is known is still good.
-    private static func fetch(
-        _ path: String, _ old: CacheEntry<String, Page>?, _ port: UInt16
-    ) async throws -> Generated<Page> {
-        var request = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n"
-        if let tag = old?.extendedData { request += "If-None-Match: \(String(decoding: tag, as: UTF8.self))\r\n" }
-        let page = Answer(try await ask(request + "\r\n", port))
-        if page.status == 304 { return .notModified }
-        guard page.status == 200 else { throw Socket.Failure() }
-        return .value(Page(text: page.body), maxAge: page.maxAge, extendedData: page.tag.map { Data($0.utf8) })
+    /// The client: it writes the request as it is, and reads the answer.
+    private static func send(_ request: HTTPRequest, _ port: UInt16) async throws -> HTTPResponse {
+        var text = "\(request.method) \(request.url.path) HTTP/1.1\r\nHost: localhost\r\n"
+        for (name, value) in request.fields { text += "\(name): \(value)\r\n" }
+        let answer = try await ask(text + "\r\n", port).components(separatedBy: "\r\n\r\n")
+        let lines = answer[0].components(separatedBy: "\r\n")
+        guard let status = lines[0].split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw Socket.Failure()
+        }
+        let fields = lines.dropFirst().map { line in
+            let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            return (parts[0], parts.count > 1 ? parts[1] : "")
+        }
+        let body = answer.dropFirst().joined(separator: "\r\n\r\n")
+        return HTTPResponse(status: status, fields: fields, body: Data(body.utf8))
     }
 }
 
@@ -66,25 +72,5 @@ private func ask(_ request: String, _ port: UInt16) async throws -> String {
         Thread.detachNewThread {
             continuation.resume(with: Result { try Socket.ask(request, port: port) })
         }
-    }
-}
-
-/// An answer of a server in its parts.
-private struct Answer: Sendable {
-    let status: Int
-    let tag: String?
-    let maxAge: MaxAge?
-    let body: String
-
-    init(_ text: String) {
-        let parts = text.components(separatedBy: "\r\n\r\n")
-        let lines = parts[0].components(separatedBy: "\r\n")
-        func header(_ name: String) -> String? {
-            lines.first { $0.hasPrefix(name + ": ") }.map { String($0.dropFirst(name.count + 2)) }
-        }
-        status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        tag = header("ETag")
-        maxAge = header("Cache-Control").flatMap { Double($0.dropFirst("max-age=".count)) }.map { .seconds($0) }
-        body = parts.dropFirst().joined(separator: "\r\n\r\n")
     }
 }

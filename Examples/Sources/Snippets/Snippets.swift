@@ -14,6 +14,7 @@ struct Snippets {
         try MigrationSnippets.run(folder)
         try await MemorySnippets.run(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
         try await CookbookSnippets.run(folder.appendingPathComponent("cookbook.sqlite"))
+        try await HTTPSnippets.run(folder.appendingPathComponent("http.sqlite"))
         try await ServerSnippets.run(folder.appendingPathComponent("server.sqlite"))
         try await ServerRecipes.run(folder.appendingPathComponent("recipes.sqlite"))
         try await AppSnippets.run(folder.appendingPathComponent("apps.sqlite"))

@@ -30,6 +30,9 @@ enum StoreSnippets {
         }
         do {
             let bundled = folder.appendingPathComponent("Bundled.sqlite")
+            let built = try await CacheManager.open(name: "MyApp")
+            try await built.bake(to: bundled)
+            try await built.close()
             try await CacheManager.deleteStore(named: "MyApp")
             let manager = try await CacheManager.open(name: "MyApp", priming: bundled)
             try await manager.close()

@@ -84,6 +84,7 @@ extension StoreFile {
         let copy = StoreCopy(path: path, syncs: options.durability == .powerLoss) { try options.protect?([$0]) }
         do {
             try copy.make(from: source) { unfinished in
+                if try !FileSystem.isThere(source) { throw refusal("is missing.", source) }
                 if try FileSystem.status(source + "-wal")?.size ?? 0 > 32 {
                     throw refusal("has a part in its log. Make it with “larder bake”.", source)
                 }

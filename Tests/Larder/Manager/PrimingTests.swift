@@ -123,7 +123,7 @@ struct PrimingTests {
         var damaged = whole
         damaged.replaceSubrange(8192..<16_384, with: Data(repeating: 0xA5, count: 8192))
         let cases: [(content: Data?, reason: String)] = [
-            (nil, "No such file"), (Data("text".utf8), "is no store"), (damaged, "is damaged"), (Data(), "is no store"),
+            (nil, "is missing"), (Data("text".utf8), "is no store"), (damaged, "is damaged"), (Data(), "is no store"),
             (whole.prefix(5000), "is damaged"),
         ]
         for (content, reason) in cases {

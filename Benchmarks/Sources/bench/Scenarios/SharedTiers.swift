@@ -210,7 +210,7 @@ private func waited(_ body: @escaping @Sendable () async throws -> Void) -> Doub
 }
 
 @discardableResult
-private func waitedFor<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) -> R {
+func waitedFor<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) -> R {
     let (done, box) = (DispatchSemaphore(value: 0), Box(Mutex<R?>(nil)))
     Task {
         do {

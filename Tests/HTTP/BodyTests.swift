@@ -1,0 +1,197 @@
+import Foundation
+import Larder
+import LarderHTTP
+import LarderTestSupport
+import LarderTesting
+import Testing
+
+/// Large bodies, bodies that are on their way, and what the store does.
+struct BodyTests {
+    private let fresh = [("Cache-Control", "max-age=60"), ("ETag", "\"a\"")]
+    private static let large = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 * 7) })
+
+    @Test func `a large body is a file, and the same after an opening`() async throws {
+        let bench = try await HTTPBench()
+        bench.answers.change { [fresh] in $0[0] = { _ in HTTPResponse(status: 200, fields: fresh, body: Self.large) } }
+        for _ in 0..<3 { #expect(try await bench.get().body == Self.large) }
+        #expect(bench.sent == 1 && bench.http.statistics.hits == 2)
+        #expect(try bench.store.spilledFiles().count == 1)
+        let part = try await bench.get("/page", [("Range", "bytes=1000-1009")])
+        #expect(part.body == Self.large[1000..<1010])
+        let again = try await HTTPCache(in: bench.store.reopen())
+        let request = HTTPRequest(try #require(URL(string: "https://example.org/page")))
+        let response = try await again.response(for: request) { _ in throw HTTPBench.Lost() }
+        #expect(response.body == Self.large && response.field("ETag") == "\"a\"")
+    }
+
+    @Test func `a large body that is replaced while it is held stays as it was`() async throws {
+        let bench = try await HTTPBench()
+        let other = Data(Self.large.reversed())
+        bench.answers.change { [fresh] answers in
+            for (number, body) in [Self.large, other].enumerated() {
+                answers[number] = { _ in HTTPResponse(status: 200, fields: fresh, body: body) }
+            }
+        }
+        _ = try await bench.get()
+        let held = try await bench.get()
+        _ = try await bench.get("/page", [("Cache-Control", "no-cache")])
+        #expect(try await bench.get().body == other && held.body == Self.large)
+        try await bench.http.removeAll()
+        try await bench.manager.maintain()
+        #expect(held.body == Self.large)
+    }
+
+    @Test func `a file that is lost or cut is a miss`() async throws {
+        for isCut in [false, true] {
+            let bench = try await HTTPBench()
+            bench.answers.change { [fresh] answers in
+                for number in 0..<2 {
+                    answers[number] = { _ in HTTPResponse(status: 200, fields: fresh, body: Self.large) }
+                }
+            }
+            _ = try await bench.get()
+            for name in try bench.store.spilledFiles() {
+                let file = bench.store.folder(name)
+                if isCut {
+                    try Data(Self.large.prefix(10)).write(to: file)
+                } else {
+                    try FileManager.default.removeItem(at: file)
+                }
+            }
+            #expect(try await bench.get().body == Self.large && bench.sent == 2)
+            #expect(try await bench.get().body == Self.large && bench.sent == 2)
+        }
+    }
+
+    @Test func `damaged and undecodable entries are misses`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(200, fresh)
+        bench.answer(200, fresh, "two")
+        _ = try await bench.get()
+        // Another program has put something else there.
+        let foreign: Cache<String, Int> = try await bench.store.manager().cache(
+            named: "http", version: .custom("1 private"), maxAge: .unlimited)
+        for key in try await bench.keys() { try await foreign.setValue(1, forKey: key) }
+        #expect(try await bench.get().text == "two" && bench.http.statistics.failures > 0)
+        #expect(try await bench.get().text == "two" && bench.sent == 2)
+    }
+
+    @Test func `a store that fails costs a request, and no answer`() async throws {
+        let bench = try await HTTPBench()
+        for _ in 0..<2 { bench.answer(200, fresh) }
+        try await bench.manager.close()
+        for number in 0..<2 { #expect(try await bench.get().text == "body \(number)") }
+        #expect(bench.http.statistics.failures > 0)
+    }
+
+    @Test func `private and shared caches purge each other`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(200, [("Cache-Control", "private, max-age=60")])
+        _ = try await bench.get()
+        let shared = try await HTTPCache(in: bench.manager, options: HTTPOptions(isShared: true))
+        let request = HTTPRequest(try #require(URL(string: "https://example.org/page")))
+        await #expect(throws: HTTPBench.Lost.self) {
+            _ = try await shared.response(for: request) { _ in throw HTTPBench.Lost() }
+        }
+    }
+
+    @Test func `what is invalidated while it is on its way is not stored`() async throws {
+        let bench = try await HTTPBench()
+        let (begun, gate) = (LoadGate(), LoadGate())
+        bench.answers.change { [fresh] in
+            $0[0] = { _ in
+                begun.open()
+                try await gate.waitInTask()
+                return HTTPResponse(status: 200, fields: fresh, body: Data("old".utf8))
+            }
+            $0[1] = { _ in HTTPResponse(status: 204, fields: [], body: Data()) }
+        }
+        async let old = bench.get().text
+        try await begun.waitInTask()
+        _ = try await bench.get("/page", method: "POST")
+        gate.open()
+        #expect(try await old == "old")
+        await #expect(throws: HTTPBench.Lost.self) { _ = try await bench.get() }
+    }
+
+    // MARK: On their way
+
+    private func parts(_ sizes: [Int], then error: (any Error)? = nil) -> AsyncThrowingStream<Data, any Error> {
+        AsyncThrowingStream { continuation in
+            for (number, size) in sizes.enumerated() { continuation.yield(Data(repeating: UInt8(number), count: size)) }
+            continuation.finish(throwing: error)
+        }
+    }
+
+    @Test func `a body of unknown length is stored while it is delivered`() async throws {
+        let bench = try await HTTPBench()
+        bench.answers.change { [fresh, self] in
+            $0[0] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([60_000, 60_000, 3])) }
+        }
+        let whole = try await bench.get().wholeBody()
+        #expect(whole.count == 120_003)
+        let response = try await bench.get()
+        #expect(response.parts == nil && response.body == whole && bench.sent == 1)
+    }
+
+    @Test func `a body that breaks or is not taken is not kept`() async throws {
+        let bench = try await HTTPBench()
+        bench.answers.change { [fresh, self] in
+            $0[0] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([10, 10], then: HTTPBench.Lost())) }
+            $0[1] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([10, 10])) }
+            $0[2] = { _ in
+                HTTPResponse(status: 200, fields: fresh + [("Content-Length", "21")], parts: parts([10, 10]))
+            }
+            $0[3] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([10])) }
+        }
+        await #expect(throws: HTTPBench.Lost.self) { _ = try await bench.get().wholeBody() }
+        do {
+            let response = try await bench.get()
+            for try await part in try #require(response.parts) {
+                #expect(part.count == 10)
+                break
+            }
+        }
+        #expect(try await bench.get().wholeBody().count == 20)
+        #expect(try await bench.get().wholeBody().count == 10)
+        #expect(try await bench.get().body.count == 10 && bench.sent == 4)
+    }
+
+    @Test func `a body that is too large is passed on whole`() async throws {
+        let bench = try await HTTPBench(HTTPOptions(bodyLimit: 15))
+        bench.answers.change { [fresh, self] in
+            for number in 0..<2 {
+                $0[number] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([10, 10])) }
+            }
+        }
+        for number in 1...2 {
+            #expect(try await bench.get().wholeBody().count == 20)
+            #expect(bench.sent == number)
+        }
+    }
+
+    @Test func `no one waits for the reader of another body`() async throws {
+        let bench = try await HTTPBench()
+        bench.answers.change { [fresh, self] in
+            $0[0] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([10, 10])) }
+            $0[1] = { _ in HTTPResponse(status: 200, fields: fresh, body: Data(count: 5)) }
+        }
+        let first = try await bench.get()
+        #expect(try await bench.get().body.count == 5)
+        #expect(try await first.wholeBody().count == 20)
+        #expect(try await bench.get().body.count == 20 && bench.sent == 2)
+    }
+
+    @Test func `a refresh in the background stores a body that comes in parts`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(200, [("Cache-Control", "max-age=1, stale-while-revalidate=60")])
+        bench.answers.change { [fresh, self] in
+            $0[1] = { _ in HTTPResponse(status: 200, fields: fresh, parts: parts([0, 10, 10])) }
+        }
+        _ = try await bench.get()
+        bench.wait(2)
+        #expect(try await bench.get().text == "body 0")
+        try await Waiting.asking { try await bench.get().body.count == 20 }
+        #expect(bench.sent == 2)
+    }
+}
