@@ -143,7 +143,7 @@ extension HTTPCache {
         var fields = rules.storedFields
         if response.field("Date") == nil { fields.append(("Date", HTTPDate.text(moment.received))) }
         let isOfUse =
-            policy.lifetime > policy.initialAge || policy.staleWhileRevalidate > 0 || policy.staleIfError ?? 0 > 0
+            policy.lifetime > 0 || policy.staleWhileRevalidate > 0 || policy.staleIfError ?? 0 > 0
         if !isOfUse && (response.field("ETag") ?? response.field("Last-Modified")) == nil { return nil }
         // What a client has decoded has another length.
         let isPlain = response.field("Content-Encoding") == nil

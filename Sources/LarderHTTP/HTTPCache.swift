@@ -89,6 +89,7 @@ public final class HTTPCache: Sendable {
         let isReadable =
             ["GET", "HEAD"].contains(request.method) && !HTTPKeys.host(of: request.url).isEmpty
             && request.url.user == nil
+        if isReadable && rules.isNoStore && rules.isOnlyIfCached { return unavailable() }
         if !isReadable || rules.isNoStore || request.url.absoluteString.utf8.count > Self.urlLimit {
             return try await passBy(request, isReadable ? "bypass" : "method", send)
         }

@@ -27,7 +27,9 @@ public struct Caches: Sendable {
     /// The version is that of the model: raise it if `Article` changes.
     public init(_ manager: CacheManager, version: CacheVersion = 1) async throws {
         self.manager = manager
-        articles = try await manager.cache(named: "articles", version: version, maxAge: .hours(1))
+        // The first view finds what the last run has used in memory.
+        articles = try await manager.cache(
+            named: "articles", version: version, maxAge: .hours(1), options: CacheOptions(warms: .entries(100)))
         recents = try await manager.cache(named: "recents", version: 1, maxAge: .unlimited)
     }
 }
