@@ -53,7 +53,7 @@ let package = Package(
         // A cache that several machines share, over any tier.
         .target(name: "LarderShared", dependencies: ["Larder", "LarderStore"]),
         // A cache of HTTP over any client; it has no network code.
-        .target(name: "LarderHTTP", dependencies: ["Larder"]),
+        .target(name: "LarderHTTP", dependencies: ["Larder", "LarderShared"]),
         // The shared tier on a server; but for checksums it uses what any program could.
         .target(name: "LarderRedis", dependencies: ["Larder", "LarderShared", "LarderStore"]),
         // Its encrypted connections, for which nothing else needs OpenSSL. Apple's systems have none.
@@ -127,7 +127,8 @@ let package = Package(
             ],
             path: "Tests/LarderRedis"),
         .testTarget(
-            name: "LarderHTTPTests", dependencies: ["Larder", "LarderHTTP", "LarderTesting", "LarderTestSupport"],
+            name: "LarderHTTPTests",
+            dependencies: ["Larder", "LarderHTTP", "LarderShared", "LarderTesting", "LarderTestSupport"],
             path: "Tests/HTTP", exclude: ["README.md"]),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],

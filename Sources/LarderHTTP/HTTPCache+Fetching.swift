@@ -5,45 +5,33 @@ internal import LarderLocks
 /// The way to the origin.
 extension HTTPCache {
     /// Returns the answer of the origin, or of another request for the same URL that is on its way.
-    func forwarded(
-        _ request: HTTPRequest, _ key: String, _ found: FoundResponse?, _ rules: RequestRules, _ send: @escaping Send
-    ) async throws -> HTTPResponse {
-        let reason = rules.isNoCache ? "request" : found == nil ? "uri-miss" : "stale"
-        guard HTTPCall.isPlain(request) && !rules.isNoCache else {
-            return try await askOrigin(request, key, found, reason, nil, send)
-        }
+    func forwarded(_ ask: HTTPAsk) async throws -> HTTPResponse {
+        guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache else { return try await askOrigin(ask, nil) }
         while true {
-            switch join(key) {
+            switch join(ask.key) {
             case .leads(let fetch):
-                // Another request may have got it since this one has looked.
-                if let latest = await lookUp(key, request), latest.stored.receivedAt != found?.stored.receivedAt,
-                    rules.use(of: latest.stored, at: now) == .fresh, let response = await answer(request, latest, "hit")
-                {
-                    end(fetch, key, .left)
-                    count { $0.hits += 1 }
-                    return response
+                if let latest = await later(ask) {
+                    end(fetch, ask.key, .left)
+                    return latest
                 }
                 do {
-                    return try await askOrigin(request, key, found, reason, fetch, send)
+                    return try await askOnce(ask, fetch)
                 } catch {
-                    end(fetch, key, Self.isCancelled(error) ? .left : .failed(error))
+                    end(fetch, ask.key, Self.isCancelled(error) ? .left : .failed(error))
                     throw error
                 }
             case .waits(let fetch):
                 switch try await fetch.outcome() {
                 case .made(let made):
-                    if mayServe(made.stored, names: made.names, request),
-                        made.key == HTTPKeys.variant(made.names, of: request, under: key),
-                        let response = await answer(
-                            request, FoundResponse(stored: made.stored, key: made.key), "fwd=\(reason)", "collapsed")
+                    if fits(made, ask), let response = await answer(ask.request, made, "fwd=\(ask.reason)", "collapsed")
                     {
                         count { $0.collapsed += 1 }
                         return response
                     }
-                    return try await askOrigin(request, key, found, reason, nil, send)
-                case .unshared: return try await askOrigin(request, key, found, reason, nil, send)
+                    return try await askOrigin(ask, nil)
+                case .unshared: return try await askOrigin(ask, nil)
                 case .failed(let error):
-                    if let stale = await staleAnswer(request, found) { return stale }
+                    if let stale = await staleAnswer(ask) { return stale }
                     throw error
                 case .left: continue
                 }
@@ -51,90 +39,100 @@ extension HTTPCache {
         }
     }
 
+    /// Returns what another request may have got since this one has looked.
+    private func later(_ ask: HTTPAsk) async -> HTTPResponse? {
+        var again = ask
+        await lookUp(&again)
+        guard let latest = again.found, latest.stored.receivedAt != ask.found?.stored.receivedAt,
+            ask.rules.use(of: latest.stored, at: now) == .fresh,
+            let response = await answer(ask.request, latest, "hit")
+        else { return nil }
+        count { $0.hits += 1 }
+        return response
+    }
+
+    /// Returns whether a response is one for a request.
+    func fits(_ response: FoundResponse, _ ask: HTTPAsk) -> Bool {
+        mayServe(response.stored, names: response.names, ask.request)
+            && response.key == HTTPKeys.variant(response.names, of: ask.request, under: ask.key)
+    }
+
     /// Returns whether a client has failed because its task was cancelled, whatever it has thrown.
-    private static func isCancelled(_ error: any Error) -> Bool { Task.isCancelled || error is CancellationError }
+    static func isCancelled(_ error: any Error) -> Bool { Task.isCancelled || error is CancellationError }
 
     /// Asks the origin, with a condition if there is something whose validity it can tell.
     ///
-    /// - Parameters:
-    ///   - fetch: What others wait for; nil if its answer is for this request alone.
-    ///   - isQuiet: A Boolean value that indicates whether it counts as nothing in the statistics.
-    func askOrigin(
-        _ request: HTTPRequest, _ key: String, _ found: FoundResponse?, _ reason: String, _ fetch: HTTPFetch?,
-        isQuiet: Bool = false, _ send: Send
-    ) async throws -> HTTPResponse {
+    /// - Parameter fetch: What others wait for; nil if its answer is for this request alone.
+    func askOrigin(_ ask: HTTPAsk, _ fetch: HTTPFetch?) async throws -> HTTPResponse {
+        let request = ask.request
         let isConditional =
-            found?.stored.hasValidator == true && request.method == "GET" && request.field("Range") == nil
+            ask.found?.stored.hasValidator == true && request.method == "GET" && request.field("Range") == nil
         var sent = request
-        if isConditional, let stored = found?.stored { sent.fields = HTTPCall.conditional(request, stored) }
-        var moment = Moment(
-            requested: now, received: 0, invalidations: invalidationCount(key))
+        if isConditional, let stored = ask.found?.stored { sent.fields = HTTPCall.conditional(request, stored) }
+        var moment = Moment(requested: now, received: 0, invalidations: invalidationCount(ask.key))
         var response: HTTPResponse
         do {
-            response = try await send(sent)
+            response = try await ask.send(sent)
         } catch {
-            guard !Self.isCancelled(error), let stale = await staleAnswer(request, found) else { throw error }
-            end(fetch, key, .failed(error))
+            guard !Self.isCancelled(error), let stale = await staleAnswer(ask) else { throw error }
+            end(fetch, ask.key, .failed(error))
             return stale
         }
-        if [500, 502, 503, 504].contains(response.status), let stale = await staleAnswer(request, found) {
-            end(fetch, key, .unshared)
+        if [500, 502, 503, 504].contains(response.status), let stale = await staleAnswer(ask) {
+            end(fetch, ask.key, .unshared)
             return stale
         }
-        if response.status == 304, isConditional, let found {
+        if response.status == 304, isConditional, let found = ask.found {
             moment.received = now
-            if let (fresh, isSaved) = await freshened(found, by: response, request, moment),
-                let answer = await answer(request, fresh, "fwd=\(reason)", "fwd-status=304")
+            if let (fresh, isSaved) = await freshened(found, by: response, ask, moment),
+                let answer = await answer(request, fresh, "fwd=\(ask.reason)", "fwd-status=304")
             {
-                if !isQuiet { count { $0.revalidated += 1 } }
-                let made = MadeResponse(stored: fresh.stored, names: names(of: fresh, request), key: fresh.key)
-                end(fetch, key, isSaved ? .made(made) : .left)
+                if !ask.isQuiet { count { $0.revalidated += 1 } }
+                end(fetch, ask.key, isSaved ? .made(fresh) : .left)
                 return answer
             }
             // What is good is not what is stored, or its body is no longer there.
             sent.fields = FieldList.removing(HTTPCall.conditions, from: request.fields)
             moment.requested = now
-            response = try await send(sent)
+            response = try await ask.send(sent)
         }
         moment.received = now
-        if !isQuiet { count { $0.misses += 1 } }
-        return await stored(response, request, key, found, moment, reason, fetch)
+        if !ask.isQuiet { count { $0.misses += 1 } }
+        return await stored(response, ask, moment, fetch)
     }
 
     /// Stores a response if that is allowed, and returns it with what was done.
     private func stored(
-        _ response: HTTPResponse, _ request: HTTPRequest, _ key: String, _ found: FoundResponse?, _ moment: Moment,
-        _ reason: String, _ fetch: HTTPFetch?
+        _ response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment, _ fetch: HTTPFetch?
     ) async -> HTTPResponse {
         var answer = response
         var details = ["fwd-status=\(response.status)"]
-        if request.method == "HEAD", let found { await update(found, by: response, request, moment) }
-        if let parts = response.parts, let plan = plan(response, request, key, moment) {
-            details.append("stored")
-            let tee = BodyTee(parts, limit: options.bodyLimit) { [self] body in _ = await store(plan, body) }
-            // Its reader may take its time, for which no one waits.
-            end(fetch, key, .unshared)
-            answer.parts = AsyncThrowingStream { try await tee.next() }
-        } else {
-            var made: MadeResponse?
-            if response.parts == nil, let plan = plan(response, request, key, moment) {
-                made = await store(plan, .bytes(response.body))
+        if ask.request.method == "HEAD", let found = ask.found { await update(found, by: response, ask, moment) }
+        let plan = plan(response, ask, moment)
+        if let parts = response.parts {
+            // Its reader may take its time, for which no one waits. A refresh takes it at once.
+            if !ask.isQuiet { end(fetch, ask.key, .unshared) }
+            if let plan {
+                let tee = BodyTee(parts, limit: options.bodyLimit) { [self] body in _ = await store(plan, body) }
+                answer.parts = AsyncThrowingStream { try await tee.next() }
             }
+        } else {
+            let made = if let plan { await store(plan, .bytes(response.body)) } else { nil as FoundResponse? }
             if made != nil { details.append("stored") }
-            let isOvertaken = invalidationCount(key) != moment.invalidations
-            end(fetch, key, made.map { .made($0) } ?? (isOvertaken ? .left : .unshared))
+            let isOvertaken = invalidationCount(ask.key) != moment.invalidations
+            end(fetch, ask.key, made.map { .made($0) } ?? (isOvertaken ? .left : .unshared))
         }
-        answer.fields.append(status("fwd=\(reason)", details))
+        answer.fields.append(status("fwd=\(ask.reason)", details))
         return answer
     }
 
     /// Returns a response that is not fresh, if the request and the response allow it where the origin fails.
-    private func staleAnswer(_ request: HTTPRequest, _ found: FoundResponse?) async -> HTTPResponse? {
-        guard let found,
-            RequestRules(request).allowsStaleIfError(found.stored, at: now, options.staleIfError),
-            let answer = await answer(request, found, "fwd=stale", "detail=\"stale-if-error\"")
+    private func staleAnswer(_ ask: HTTPAsk) async -> HTTPResponse? {
+        guard let found = ask.found,
+            ask.rules.allowsStaleIfError(found.stored, at: now, options.staleIfError),
+            let answer = await answer(ask.request, found, "fwd=stale", "detail=\"stale-if-error\"")
         else { return nil }
-        count { $0.stale += 1 }
+        if !ask.isQuiet { count { $0.stale += 1 } }
         return answer
     }
 
@@ -166,18 +164,10 @@ struct Moment: Sendable {
     let invalidations: Int
 }
 
-/// A response that was stored.
-struct MadeResponse: Sendable {
-    let stored: StoredResponse
-    /// The names of the fields by which it varies.
-    let names: [String]
-    let key: String
-}
-
 /// A request that is on its way, for which others wait.
 final class HTTPFetch: Sendable {
     enum Outcome: Sendable {
-        case made(MadeResponse)
+        case made(FoundResponse)
         /// Nothing that others may have.
         case unshared
         case failed(any Error)

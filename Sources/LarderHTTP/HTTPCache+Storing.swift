@@ -6,24 +6,25 @@ internal import LarderLocks
 extension HTTPCache {
     // MARK: Finding
 
-    /// Returns the stored response that fits a request; a failure of the store is none.
-    func lookUp(_ key: String, _ request: HTTPRequest) async -> FoundResponse? {
-        guard let record = await record(key) else { return nil }
-        let now = now
+    /// Finds the stored response that fits a request; a failure of the store is none.
+    func lookUp(_ ask: inout HTTPAsk) async {
+        guard let record = await record(ask.key) else { return }
+        let (now, request) = (now, ask.request)
         var found: FoundResponse?
         // Of several the latest.
         func offer(_ response: StoredResponse?, _ names: [String], _ key: String) {
             guard let response, !response.isAhead(of: now), mayServe(response, names: names, request),
                 response.receivedAt >= found?.stored.receivedAt ?? .min
             else { return }
-            found = FoundResponse(stored: response, key: key)
+            found = FoundResponse(stored: response, names: names, key: key)
         }
-        offer(record.response, [], key)
+        offer(record.response, [], ask.key)
         for names in record.varies {
-            let variant = HTTPKeys.variant(names, of: request, under: key)
+            let variant = HTTPKeys.variant(names, of: request, under: ask.key)
             offer(await self.record(variant)?.response, names, variant)
         }
-        return found
+        ask.found = found
+        ask.isOtherVariant = found == nil
     }
 
     /// Returns whether a response that is stored under names of fields may be for the user of a request.
@@ -45,11 +46,6 @@ extension HTTPCache {
         let names = vary ?? []
         if options.isShared || isPublic || request.field("Authorization") == nil { return names }
         return Set(names + ["authorization"]).sorted()
-    }
-
-    func names(of found: FoundResponse, _ request: HTTPRequest) -> [String] {
-        let vary = FieldList.elements(of: found.stored.field("Vary")).map { $0.lowercased() }
-        return names(Set(vary).sorted(), request, isPublic: found.stored.policy.isPublic)
     }
 
     // MARK: Answering
@@ -85,21 +81,15 @@ extension HTTPCache {
         }
     }
 
-    private func body(of found: FoundResponse) async -> Data? {
+    /// Returns the body of a response; nil if it is no longer there.
+    func body(of found: FoundResponse) async -> Data? {
         guard let number = found.stored.bodyNumber else { return found.stored.body }
-        let mark = Self.bytes(of: number)
+        let key = Self.bodyKey(found.key, number)
         do {
-            if found.stored.bodySize <= Self.readLimit {
-                let entry = try await bodies.entry(forKey: found.key)
-                return entry?.extendedData == mark ? entry?.value : nil
-            }
-            // The file may be replaced between two looks at its number.
-            guard try await bodies.extendedData(forKey: found.key) == mark,
-                let url = try await bodies.fileURL(forKey: found.key)
-            else { return nil }
+            if found.stored.bodySize <= Self.readLimit { return try await bodies.value(forKey: key) }
+            guard let url = try await bodies.fileURL(forKey: key) else { return nil }
             let body = try await offload { try Data(contentsOf: url, options: .mappedIfSafe) }
-            let isSame = try await bodies.extendedData(forKey: found.key) == mark
-            return isSame && body.count == found.stored.bodySize ? body : nil
+            return body.count == found.stored.bodySize ? body : nil
         } catch {
             count { $0.failures += 1 }
             return nil
@@ -109,18 +99,16 @@ extension HTTPCache {
     /// The bytes up to which a body is read as a whole, and compared with its checksum.
     private static var readLimit: Int { 4 << 20 }
 
-    private static func bytes(of number: UInt64) -> Data { withUnsafeBytes(of: number.littleEndian) { Data($0) } }
+    /// Each body has a key of its own: what is found under it belongs to the fields, whatever was stored later.
+    private static func bodyKey(_ key: String, _ number: UInt64) -> String { "\(key) \(String(number, radix: 36))" }
 
     // MARK: Storing
 
     /// A response that may be stored, once its body is there.
     struct Plan: Sendable {
-        let status: Int
-        let fields: [(String, String)]
-        let policy: StoredResponse.Policy
-        let names: [String]
+        var response: FoundResponse
+        /// The key of the URL.
         let key: String
-        let variant: String
         let tags: Set<String>
         let moment: Moment
         /// The number of bytes that the body has to have; nil if it is not known.
@@ -134,9 +122,10 @@ extension HTTPCache {
     }
 
     /// Returns how a response is stored; nil if that is not allowed, or of no use.
-    func plan(_ response: HTTPResponse, _ request: HTTPRequest, _ key: String, _ moment: Moment) -> Plan? {
+    func plan(_ response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment) -> Plan? {
+        let request = ask.request
         guard request.method == "GET", request.field("Range") == nil else { return nil }
-        if let url = response.url, HTTPKeys.key(url, in: nil) != HTTPKeys.key(request.url, in: nil) { return nil }
+        if let url = response.url, HTTPPlace(url).key != HTTPPlace(request.url).key { return nil }
         let rules = ResponseRules(response, options)
         guard rules.isStorable(request) else { return nil }
         let policy = rules.policy(requestedAt: moment.requested, receivedAt: moment.received)
@@ -150,74 +139,83 @@ extension HTTPCache {
         let length = isPlain ? response.field("Content-Length") : nil
         if let length, Int(length) == nil { return nil }
         let names = names(rules.vary, request, isPublic: policy.isPublic)
+        let stored = StoredResponse(
+            status: response.status, fields: fields, requestedAt: moment.requested, receivedAt: moment.received,
+            policy: policy)
+        let key = HTTPKeys.variant(names, of: request, under: ask.key)
         return Plan(
-            status: response.status, fields: fields, policy: policy, names: names, key: key,
-            variant: HTTPKeys.variant(names, of: request, under: key),
-            tags: ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment: moment,
+            response: FoundResponse(stored: stored, names: names, key: key), key: ask.key, tags: ask.tags,
+            moment: moment,
             length: length.flatMap { Int($0) })
     }
 
     /// Stores a response; nil if its body is too large or not whole, if it was invalidated in the meantime, or if the store fails.
-    func store(_ plan: Plan, _ body: Body) async -> MadeResponse? {
-        var stored = StoredResponse(
-            status: plan.status, fields: plan.fields, requestedAt: plan.moment.requested,
-            receivedAt: plan.moment.received,
-            policy: plan.policy, body: Data())
-        do {
+    func store(_ plan: Plan, _ body: Body) async -> FoundResponse? {
+        var made = plan.response
+        let size =
             switch body {
-            case .bytes(let bytes):
-                stored.bodySize = bytes.count
-                if bytes.count <= Self.inlineLimit {
-                    stored.body = Data(bytes)
-                } else {
-                    stored.bodyNumber = .random(in: .min ... .max)
-                }
-            case .file(_, let size): (stored.bodySize, stored.bodyNumber) = (size, .random(in: .min ... .max))
+            case .bytes(let bytes): bytes.count
+            case .file(_, let size): size
             }
-            if stored.bodySize > options.bodyLimit { return nil }
-            if let length = plan.length, length != stored.bodySize { return nil }
-            if let number = stored.bodyNumber {
-                let mark = Self.bytes(of: number)
+        if size > options.bodyLimit || plan.length.map({ $0 != size }) == true { return nil }
+        (made.stored.body, made.stored.bodySize) = (Data(), size)
+        do {
+            if case .bytes(let bytes) = body, size <= Self.inlineLimit {
+                made.stored.body = Data(bytes)
+            } else {
+                let number = UInt64.random(in: .min ... .max)
+                let key = Self.bodyKey(made.key, number)
                 switch body {
-                case .bytes(let bytes):
-                    try await bodies.setValue(bytes, forKey: plan.variant, extendedData: mark, tags: plan.tags)
-                case .file(let url, _):
-                    try await bodies.setValue(
-                        contentsOf: url, forKey: plan.variant, extendedData: mark, tags: plan.tags)
+                case .bytes(let bytes): try await bodies.setValue(bytes, forKey: key, tags: plan.tags)
+                case .file(let url, _): try await bodies.setValue(contentsOf: url, forKey: key, tags: plan.tags)
                 }
+                made.stored.bodyNumber = number
             }
-            guard try await save(stored, plan.names, plan.key, plan.variant, plan.tags, plan.moment) else { return nil }
+            guard try await save(made, plan.key, plan.tags, plan.moment) else {
+                try await removeBody(of: made.key, made.stored)
+                return nil
+            }
         } catch {
             count { $0.failures += 1 }
             return nil
         }
         count { $0.stored += 1 }
-        return MadeResponse(stored: stored, names: plan.names, key: plan.variant)
+        return made
+    }
+
+    private func removeBody(of key: String, _ stored: StoredResponse?) async throws {
+        if let number = stored?.bodyNumber { try await bodies.remove(Self.bodyKey(key, number)) }
     }
 
     /// Writes a response, and names its variant under the key of the URL; returns false if it was invalidated in the meantime.
     private func save(
-        _ stored: StoredResponse, _ names: [String], _ key: String, _ variant: String, _ tags: Set<String>,
-        _ moment: Moment
+        _ made: FoundResponse, _ key: String, _ tags: Set<String>, _ moment: Moment
     ) async throws -> Bool {
-        try await records.manager.transaction { [self] transaction in
+        let stored = made.stored
+        let (isSaved, replaced) = try await records.manager.transaction {
+            [self] transaction -> (Bool, StoredResponse?) in
             // A removal that comes later than this look finds what is written here.
-            if invalidationCount(key) != moment.invalidations { return false }
+            if invalidationCount(key) != moment.invalidations { return (false, nil) }
             var record = try transaction.record(key, in: records) ?? StoredRecord()
-            let old = names.isEmpty ? record.response : try transaction.record(variant, in: records)?.response
+            let old = made.names.isEmpty ? record.response : try transaction.record(made.key, in: records)?.response
             // A body may have come slowly.
-            if let old, old.requestedAt > stored.requestedAt, !old.isAhead(of: stored.receivedAt) { return false }
-            if names.isEmpty {
+            if let old, old.requestedAt > stored.requestedAt, !old.isAhead(of: stored.receivedAt) {
+                return (false, nil)
+            }
+            let replaced = old?.bodyNumber == stored.bodyNumber ? nil : old
+            if made.names.isEmpty {
                 record.response = stored
             } else {
-                try transaction.setValue(StoredRecord(response: stored), forKey: variant, in: records, tags: tags)
-                let varies = [names] + record.varies.filter { $0 != names }
-                if record.varies.first == names { return true }
+                try transaction.setValue(StoredRecord(response: stored), forKey: made.key, in: records, tags: tags)
+                let varies = [made.names] + record.varies.filter { $0 != made.names }
+                if record.varies.first == made.names { return (true, replaced) }
                 record.varies = Array(varies.prefix(options.variantLimit))
             }
             try transaction.setValue(record, forKey: key, in: records, tags: tags)
-            return true
+            return (true, replaced)
         }
+        try await removeBody(of: made.key, replaced)
+        return isSaved
     }
 
     // MARK: Updating
@@ -225,18 +223,19 @@ extension HTTPCache {
     /// Takes over what a 304 says of a stored response, section 3.2, and returns whether others may have it too; nil if it is about another
     /// one.
     func freshened(
-        _ found: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment
+        _ found: FoundResponse, by response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment
     ) async -> (found: FoundResponse, isSaved: Bool)? {
         if let tag = response.field("ETag") {
             let old = found.stored.field("ETag")
             if old.map({ HTTPCall.opaque($0) != HTTPCall.opaque(tag) }) ?? !tag.hasPrefix("W/") { return nil }
         }
-        let fresh = FoundResponse(stored: updated(found.stored, by: response, moment), key: found.key)
-        return (fresh, await save(fresh, by: response, request, moment))
+        var fresh = found
+        fresh.stored = updated(found.stored, by: response, moment)
+        return (fresh, await save(fresh, by: response, ask, moment))
     }
 
     /// Takes over what the answer to a HEAD says, or makes the stored response stale if it is about another one, section 4.3.5.
-    func update(_ found: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment) async {
+    func update(_ found: FoundResponse, by response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment) async {
         guard response.status == 200 else { return }
         func isSame(_ name: String) -> Bool {
             response.field(name).map { $0 == found.stored.field(name) } ?? true
@@ -252,7 +251,7 @@ extension HTTPCache {
         } else {
             fresh.stored = updated(found.stored, by: response, moment)
         }
-        _ = await save(fresh, by: response, request, moment)
+        _ = await save(fresh, by: response, ask, moment)
     }
 
     private func updated(_ stored: StoredResponse, by response: HTTPResponse, _ moment: Moment) -> StoredResponse {
@@ -271,25 +270,21 @@ extension HTTPCache {
 
     /// Writes what has been updated, or removes it if it is no longer what its key says or may not be stored; returns whether it was written.
     private func save(
-        _ fresh: FoundResponse, by response: HTTPResponse, _ request: HTTPRequest, _ moment: Moment
+        _ fresh: FoundResponse, by response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment
     ) async -> Bool {
-        let (key, names) = (key(of: request), names(of: fresh, request))
-        let whole = HTTPResponse(status: fresh.stored.status, fields: fresh.stored.fields, body: Data())
+        let rules = ResponseRules(
+            HTTPResponse(status: fresh.stored.status, fields: fresh.stored.fields, body: Data()), options)
         let isKept =
-            HTTPKeys.variant(names, of: request, under: key) == fresh.key
-            && !ResponseRules(response, options).control.has("no-store")
-            && ResponseRules(whole, options).isStorable(request)
+            names(rules.vary, ask.request, isPublic: fresh.stored.policy.isPublic) == fresh.names
+            && !ResponseRules(response, options).control.has("no-store") && rules.isStorable(ask.request)
         do {
-            if !isKept {
-                try await records.remove(fresh.key)
-                return false
-            }
-            return try await save(
-                fresh.stored, names, key, fresh.key, ["host:\(HTTPKeys.host(of: request.url))", "url:\(key)"], moment)
+            if isKept { return try await save(fresh, ask.key, ask.tags, moment) }
+            try await records.remove(fresh.key)
+            try await removeBody(of: fresh.key, fresh.stored)
         } catch {
             count { $0.failures += 1 }
-            return false
         }
+        return false
     }
 }
 

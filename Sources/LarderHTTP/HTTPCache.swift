@@ -1,6 +1,7 @@
 internal import Foundation
 public import Larder
 internal import LarderLocks
+public import LarderShared
 
 /// A cache of HTTP (RFC 9111) over any client: what `URLCache` is, but one can look into it.
 ///
@@ -20,12 +21,15 @@ internal import LarderLocks
 /// A range is served from a whole response. A response that is a range itself (206) is passed on and not stored.
 ///
 /// Use one object for a cache: that many requests are one, and that nothing is stored which was asked for before a removal, holds for the
-/// requests of one object.
+/// requests of one object. With a tier, many requests of several nodes are one too.
 public final class HTTPCache: Sendable {
     let records: Cache<String, StoredRecord>
     let bodies: Cache<String, Data>
     let options: HTTPOptions
+    /// What other nodes have asked for; nil without a tier.
+    let shared: SharedCache<String, SharedResponse>?
     let fetches = Mutex<[String: HTTPFetch]>([:])
+    private let statusName: String
     private let counts = Mutex(HTTPStatistics())
     /// How often something was invalidated, by the remainder of the hash of its URL: what was asked for before is not stored.
     private let invalidations = Mutex([Int](repeating: 0, count: 256))
@@ -41,11 +45,14 @@ public final class HTTPCache: Sendable {
     ///
     /// - Parameters:
     ///   - manager: The manager of the store.
-    ///   - name: The name of the cache of fields and small bodies; that of large bodies has "bodies" behind it.
-    ///   - options: The options.
-    /// - Throws: `.invalidConfiguration` for negative limits. Else an error of `manager.cache(named:)`.
+    ///   - name: The name of the cache of fields and small bodies; that of large bodies has "bodies" behind it, and that of what
+    ///     other nodes have asked for has "shared".
+    ///   - tier: What connects the caches of several nodes; nil if there is one.
+    ///   - options: The options, which have to be the same on all nodes.
+    /// - Throws: `.invalidConfiguration` for negative limits. Else an error of `manager.cache(named:)`, or of `shared(through:)`.
     public init(
-        in manager: CacheManager, named name: String = "http", options: HTTPOptions = .init()
+        in manager: CacheManager, named name: String = "http", through tier: (any SharedTier)? = nil,
+        options: HTTPOptions = .init()
     ) async throws {
         for (option, number) in [
             ("bodyLimit", options.bodyLimit), ("fieldLimit", options.fieldLimit),
@@ -63,8 +70,17 @@ public final class HTTPCache: Sendable {
             options: CacheOptions(memory: options.memory, disk: disk))
         bodies = try await manager.cache(
             named: "\(name) bodies", version: .custom("1 \(kind)"), maxAge: .unlimited,
-            options: CacheOptions(memory: .disabled, disk: disk, inlineLimit: 0))
+            options: CacheOptions(memory: options.memory, disk: disk, inlineLimit: 0))
+        let isToken = options.name.utf8.allSatisfy { $0 | 32 >= 97 && $0 | 32 <= 122 } && !options.name.isEmpty
+        statusName = isToken ? options.name : StructuredFields.string(options.name)
+        shared =
+            if let tier { try await Self.shared(through: tier, in: manager, "\(name) shared", kind) } else { nil }
     }
+
+    /// Ends the connection with the tier; without one it does nothing.
+    ///
+    /// Call it before the manager is closed.
+    public func close() async { await shared?.close() }
 
     /// What the cache has done since this object was created.
     public var statistics: HTTPStatistics { counts.withLock { $0 } }
@@ -85,29 +101,33 @@ public final class HTTPCache: Sendable {
     public func response(
         for request: HTTPRequest, send: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse
     ) async throws -> HTTPResponse {
-        let rules = RequestRules(request)
-        let isReadable =
-            ["GET", "HEAD"].contains(request.method) && !HTTPKeys.host(of: request.url).isEmpty
-            && request.url.user == nil
+        let (place, rules) = (HTTPPlace(request.url), RequestRules(request))
+        let isReadable = (request.method == "GET" || request.method == "HEAD") && !place.host.isEmpty && !place.hasUser
         if isReadable && rules.isNoStore && rules.isOnlyIfCached { return unavailable() }
-        if !isReadable || rules.isNoStore || request.url.absoluteString.utf8.count > Self.urlLimit {
-            return try await passBy(request, isReadable ? "bypass" : "method", send)
+        if !isReadable || rules.isNoStore || place.key.utf8.count > Self.urlLimit {
+            return try await passBy(request, place, isReadable ? "bypass" : "method", send)
         }
-        let key = key(of: request)
-        let found = await lookUp(key, request)
-        if let found, let response = await served(found, request, rules, key, send) { return response }
+        var ask = HTTPAsk(
+            request: request, rules: rules, key: HTTPKeys.key(place, in: options.partition?(request)), host: place.host,
+            send: send)
+        await lookUp(&ask)
+        if let response = await served(ask) { return response }
         if rules.isOnlyIfCached { return unavailable() }
-        return try await forwarded(request, key, found, rules, send)
+        return try await forwarded(ask)
     }
 
-    /// Removes all responses of a host, and returns their number.
+    /// Removes all responses of a host, and returns the number of those that this node had.
+    ///
+    /// Other nodes keep what they have; none gets what was asked for before from the tier.
     ///
     /// - Throws: A write error, see `CacheError`.
     @discardableResult
     public func removeAll(host: String) async throws -> Int {
         noteInvalidation(nil)
-        let count = try await records.removeAll(tagged: "host:\(host.lowercased())")
-        try await bodies.removeAll(tagged: "host:\(host.lowercased())")
+        let tag = "host:\(host.lowercased())"
+        let count = try await records.removeAll(tagged: tag)
+        try await bodies.removeAll(tagged: tag)
+        try await shared?.removeAll(tagged: tag)
         return count
     }
 
@@ -118,15 +138,16 @@ public final class HTTPCache: Sendable {
         noteInvalidation(nil)
         try await records.removeAll()
         try await bodies.removeAll()
+        try await shared?.removeAll()
     }
 
     /// Removes what is stored of a URL, in all its variants.
     ///
     /// - Parameter request: A request for the URL, in its partition.
     /// - Throws: A write error, see `CacheError`.
-    public func remove(_ request: HTTPRequest) async throws { try await invalidate(key(of: request)) }
-
-    func key(of request: HTTPRequest) -> String { HTTPKeys.key(request.url, in: options.partition?(request)) }
+    public func remove(_ request: HTTPRequest) async throws {
+        try await invalidate(HTTPKeys.key(HTTPPlace(request.url), in: options.partition?(request)))
+    }
 
     func invalidate(_ key: String) async throws {
         noteInvalidation(key)
@@ -134,6 +155,7 @@ public final class HTTPCache: Sendable {
         _ = fetches.withLock { $0.removeValue(forKey: key) }
         try await records.removeAll(tagged: "url:\(key)")
         try await bodies.removeAll(tagged: "url:\(key)")
+        try await shared?.removeValue(forKey: key)
     }
 
     private func stripe(_ key: String) -> Int { Int(truncatingIfNeeded: key.hashValue & 255) }
@@ -148,50 +170,52 @@ public final class HTTPCache: Sendable {
 
     // MARK: Serving
 
-    /// Returns a stored response if the request and the response allow it.
-    private func served(
-        _ found: FoundResponse, _ request: HTTPRequest, _ rules: RequestRules, _ key: String, _ send: @escaping Send
-    ) async -> HTTPResponse? {
-        let use = rules.use(of: found.stored, at: now)
+    /// Returns the stored response if the request and the response allow it.
+    private func served(_ ask: HTTPAsk) async -> HTTPResponse? {
+        guard let found = ask.found else { return nil }
+        let use = ask.rules.use(of: found.stored, at: now)
         if use == .no { return nil }
-        guard let response = await answer(request, found, "hit") else { return nil }
+        guard let response = await answer(ask.request, found, "hit") else { return nil }
         count { if use == .fresh { $0.hits += 1 } else { $0.stale += 1 } }
-        if use == .staleWhileRevalidating { refresh(request, key, found, send) }
+        if use == .staleWhileRevalidating { refresh(ask) }
         return response
     }
 
     /// Asks the origin in the background, unless another request does already.
-    private func refresh(_ request: HTTPRequest, _ key: String, _ found: FoundResponse, _ send: @escaping Send) {
-        var request = HTTPRequest(request.url, fields: request.fields)
-        request.fields = FieldList.removing(HTTPCall.conditions + ["Range"], from: request.fields)
-        guard case .leads(let fetch) = join(key) else { return }
-        Task { [request] in
+    private func refresh(_ ask: HTTPAsk) {
+        var ask = ask
+        ask.isQuiet = true
+        ask.request = HTTPRequest(
+            ask.request.url, fields: FieldList.removing(HTTPCall.conditions + ["Range"], from: ask.request.fields))
+        guard case .leads(let fetch) = join(ask.key) else { return }
+        Task { [ask] in
             do {
-                let response = try await askOrigin(request, key, found, "stale", nil, isQuiet: true, send)
+                let response = try await askOnce(ask, fetch)
                 // What is on its way is stored once it is taken.
                 if let parts = response.parts { for try await _ in parts {} }
             } catch {
                 // What is stored is served on, as long as it may be.
             }
-            end(fetch, key, .left)
+            end(fetch, ask.key, .left)
         }
     }
 
     /// Sends a request past the cache; an unsafe one removes what it may have changed.
-    private func passBy(_ request: HTTPRequest, _ reason: String, _ send: Send) async throws -> HTTPResponse {
+    private func passBy(
+        _ request: HTTPRequest, _ place: HTTPPlace, _ reason: String, _ send: Send
+    ) async throws -> HTTPResponse {
         count { $0.passedBy += 1 }
         var response = try await send(request)
         let isSafe = ["GET", "HEAD", "OPTIONS", "TRACE"].contains(request.method)
         if !isSafe && (200..<400).contains(response.status) {
-            var places = [request.url]
+            var places = [place]
             for name in ["Location", "Content-Location"] {
                 guard let url = response.field(name).flatMap({ URL(string: $0, relativeTo: request.url) }) else {
                     continue
                 }
                 // Another origin is not theirs to change.
-                if HTTPKeys.origin(of: url.absoluteURL) == HTTPKeys.origin(of: request.url) {
-                    places.append(url.absoluteURL)
-                }
+                let other = HTTPPlace(url.absoluteURL)
+                if other.origin == place.origin { places.append(other) }
             }
             for place in places {
                 do {
@@ -211,17 +235,40 @@ public final class HTTPCache: Sendable {
 
     /// The field that says what the cache has done (RFC 9211).
     func status(_ outcome: String, _ details: [String] = []) -> (String, String) {
-        let isToken = options.name.utf8.allSatisfy { $0 | 32 >= 97 && $0 | 32 <= 122 } && !options.name.isEmpty
-        let name = isToken ? options.name : StructuredFields.string(options.name)
-        return ("Cache-Status", ([name, outcome] + details).joined(separator: "; "))
+        ("Cache-Status", details.reduce("\(statusName); \(outcome)") { "\($0); \($1)" })
     }
 }
 
 /// What is sent to an origin.
 typealias Send = @Sendable (HTTPRequest) async throws -> HTTPResponse
 
-/// A response that was found, and the key under which it is stored.
+/// A request, and what is known of it.
+struct HTTPAsk: Sendable {
+    var request: HTTPRequest
+    let rules: RequestRules
+    /// The key of its URL.
+    let key: String
+    let host: String
+    /// The stored response that fits it.
+    var found: FoundResponse?
+    /// A Boolean value that indicates whether there are responses of its URL, of which none fits.
+    var isOtherVariant = false
+    /// A Boolean value that indicates whether it counts as nothing in the statistics.
+    var isQuiet = false
+    let send: Send
+
+    /// Why the origin is asked, in the words of RFC 9211.
+    var reason: String {
+        rules.isNoCache ? "request" : found != nil ? "stale" : isOtherVariant ? "vary-miss" : "uri-miss"
+    }
+
+    var tags: Set<String> { ["host:\(host)", "url:\(key)"] }
+}
+
+/// A response that is stored.
 struct FoundResponse: Sendable {
     var stored: StoredResponse
+    /// The names of the fields by which it varies.
+    let names: [String]
     let key: String
 }

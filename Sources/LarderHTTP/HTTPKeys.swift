@@ -1,31 +1,56 @@
 import Foundation
 
+/// What a URL says of where a response belongs.
+///
+/// It is cut from the text once for each request: the parts of a `URL` take longer than the rest of a hit.
+struct HTTPPlace {
+    /// The URL without its fragment: its origin in lower case and without its usual port, and the rest as it was written.
+    ///
+    /// An escape that is undone could lead to another resource.
+    let key: String
+    /// The scheme, the host and the port.
+    let origin: String
+    /// The host in lower case; empty if there is none.
+    let host: String
+    /// A Boolean value that indicates whether the URL names a user.
+    let hasUser: Bool
+
+    init(_ url: URL) {
+        let text = url.absoluteString
+        let bytes = text.utf8
+        let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
+        let scheme = text[..<colon].lowercased()
+        let start = bytes.index(colon, offsetBy: 3, limitedBy: bytes.endIndex) ?? bytes.endIndex
+        let isEnd: (UInt8) -> Bool = { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        let end = bytes[start...].firstIndex(where: isEnd) ?? bytes.endIndex
+        var authority = text[start..<end].lowercased()
+        if authority.utf8.contains(UInt8(ascii: ":")) {
+            for ending in [":", scheme == "https" ? ":443" : scheme == "http" ? ":80" : ":"]
+            where authority.hasSuffix(ending) { authority.removeLast(ending.count) }
+        }
+        let stop = bytes[end...].firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+        let rest = text[end..<stop]
+        origin = "\(scheme)://\(authority)"
+        key = origin + (rest.utf8.first == UInt8(ascii: "/") ? "" : "/") + rest
+        hasUser = authority.utf8.contains(UInt8(ascii: "@"))
+        host = Self.host(of: authority, url)
+    }
+
+    private static func host(of authority: String, _ url: URL) -> String {
+        let isPlain = authority.utf8.allSatisfy { byte in
+            byte >= 97 && byte <= 122 || byte >= 48 && byte <= 57 || byte == UInt8(ascii: ".")
+                || byte == UInt8(ascii: "-")
+        }
+        return isPlain ? authority : url.host?.lowercased() ?? ""
+    }
+}
+
 /// The keys under which responses are stored.
 enum HTTPKeys {
-    /// Returns the key of a URL: without its fragment, with its origin as ``origin(of:)`` has it.
-    static func key(_ url: URL, in partition: String?) -> String {
-        let (origin, rest) = parts(of: url)
-        // The rest as it was written: an escape that is undone could lead to another resource.
-        let place = origin + (rest.hasPrefix("/") ? "" : "/") + rest.prefix { $0 != "#" }
-        return (partition.map { "\($0.utf8.count):\($0) " } ?? "") + place
+    /// Returns the key of a URL in a part of the cache.
+    static func key(_ place: HTTPPlace, in partition: String?) -> String {
+        partition.map { "\($0.utf8.count):\($0) \(place.key)" } ?? place.key
     }
-
-    /// The scheme, the host and the port of a URL in lower case, without the usual port.
-    static func origin(of url: URL) -> String { parts(of: url).origin }
-
-    private static func parts(of url: URL) -> (origin: String, rest: Substring) {
-        let text = url.absoluteString
-        let scheme = text.prefix { $0 != ":" }.lowercased()
-        let rest = text.dropFirst(scheme.count + 3)
-        var authority = rest.prefix { !"/?#".contains($0) }.lowercased()
-        for ending in [":", ["http": ":80", "https": ":443"][scheme] ?? ":"] where authority.hasSuffix(ending) {
-            authority.removeLast(ending.count)
-        }
-        return ("\(scheme)://\(authority)", rest.drop { !"/?#".contains($0) })
-    }
-
-    /// The host of a URL in lower case.
-    static func host(of url: URL) -> String { url.host?.lowercased() ?? "" }
 
     /// Returns the key of the response to a request among those of its URL, which hides the values of its fields.
     static func variant(_ names: [String], of request: HTTPRequest, under key: String) -> String {

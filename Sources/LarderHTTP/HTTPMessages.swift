@@ -98,7 +98,7 @@ public struct HTTPResponse: Sendable {
 /// What is done with lists of fields.
 enum FieldList {
     static func isSame(_ a: String, _ b: String) -> Bool {
-        a.utf8.count == b.utf8.count && zip(a.utf8, b.utf8).allSatisfy { lowercase($0) == lowercase($1) }
+        a.utf8.count == b.utf8.count && a.utf8.elementsEqual(b.utf8) { lowercase($0) == lowercase($1) }
     }
 
     private static func lowercase(_ byte: UInt8) -> UInt8 { byte >= 65 && byte <= 90 ? byte + 32 : byte }
@@ -112,10 +112,11 @@ enum FieldList {
     }
 
     static func trimmed(_ text: some StringProtocol) -> String {
-        var view = Substring(text)
-        while let first = view.first, first == " " || first == "\t" { view.removeFirst() }
-        while let last = view.last, last == " " || last == "\t" { view.removeLast() }
-        return String(view)
+        func isSpace(_ byte: UInt8?) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        var view = Substring(text).utf8
+        while isSpace(view.first) { view.removeFirst() }
+        while isSpace(view.last) { view.removeLast() }
+        return String(Substring(view))
     }
 
     /// Returns the elements of a list, divided by commas outside of quotes, without those that are empty.
@@ -142,8 +143,7 @@ enum FieldList {
 
     /// Returns fields without some.
     static func removing(_ names: [String], from fields: [(String, String)]) -> [(String, String)] {
-        let names = Set(names.map { $0.lowercased() })
-        return fields.filter { !names.contains($0.0.lowercased()) }
+        fields.filter { field in !names.contains { isSame($0, field.0) } }
     }
 
     /// The bytes that fields take.

@@ -34,7 +34,9 @@ public struct HTTPOptions: Sendable {
     /// The name of the cache in `Cache-Status`.
     public var name: String
 
-    /// The limits of memory; bodies in files are not in memory.
+    /// The limits of memory, once for fields with small bodies and once for larger bodies.
+    ///
+    /// Bodies of more than 4 MB are not in memory: their files are mapped.
     public var memory: MemoryLimits
 
     /// The greatest number of bytes of all responses on disk; half of them for bodies of more than 16 KB in files, at least.

@@ -32,13 +32,11 @@ struct StoredResponse: Codable, Sendable {
         var staleIfError: Int64?
     }
 
-    init(
-        status: Int, fields: [(String, String)], requestedAt: Int64, receivedAt: Int64, policy: Policy, body: Data,
-        bodyNumber: UInt64? = nil
-    ) {
+    /// Creates a response whose body is still to come.
+    init(status: Int, fields: [(String, String)], requestedAt: Int64, receivedAt: Int64, policy: Policy) {
         (self.status, names, values) = (status, fields.map(\.0), fields.map(\.1))
         (self.requestedAt, self.receivedAt, self.policy) = (requestedAt, receivedAt, policy)
-        (self.body, self.bodyNumber, bodySize) = (body, bodyNumber, body.count)
+        (body, bodyNumber, bodySize) = (Data(), nil, 0)
     }
 
     var fields: [(String, String)] {
@@ -46,7 +44,13 @@ struct StoredResponse: Codable, Sendable {
         set { (names, values) = (newValue.map(\.0), newValue.map(\.1)) }
     }
 
-    func field(_ name: String) -> String? { FieldList.value(of: name, in: fields) }
+    func field(_ name: String) -> String? {
+        var found: String?
+        for (other, value) in zip(names, values) where FieldList.isSame(other, name) {
+            found = found.map { "\($0), \(FieldList.trimmed(value))" } ?? FieldList.trimmed(value)
+        }
+        return found
+    }
 
     /// The milliseconds since the origin has made it or said that it is good.
     func age(at now: Int64) -> Int64 { policy.initialAge + max(0, now - receivedAt) }

@@ -22,8 +22,8 @@ public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     if let moment = HTTPDate.milliseconds(text, now: 1_700_000_000_000) {
         precondition(HTTPDate.milliseconds(HTTPDate.text(moment), now: 1_700_000_000_000) == moment)
     }
-    if let url = URL(string: text), !HTTPKeys.host(of: url).isEmpty {
-        let key = HTTPKeys.key(url, in: nil)
+    if let url = URL(string: text), !HTTPPlace(url).host.isEmpty {
+        let key = HTTPKeys.key(HTTPPlace(url), in: nil)
         precondition(!key.contains("#"))
         let request = HTTPRequest(url, fields: [("a", text)])
         precondition(

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderHTTP
+import LarderShared
 import LarderTestSupport
 import LarderTesting
 
@@ -10,16 +11,21 @@ final class HTTPBench: Sendable {
     let manager: CacheManager
     let http: HTTPCache
     /// The requests that the origin has got.
-    let requests = Locked<[HTTPRequest]>([])
+    let requests: Locked<[HTTPRequest]>
     /// What it answers, by its number from 0.
-    let answers = Locked<[Int: @Sendable (HTTPRequest) async throws -> HTTPResponse]>([:])
+    let answers: Locked<[Int: @Sendable (HTTPRequest) async throws -> HTTPResponse]>
 
-    init(_ options: HTTPOptions = .init()) async throws {
-        store = try TemporaryStore()
+    /// - Parameter origin: One with which it has its origin in common.
+    init(
+        _ options: HTTPOptions = .init(), _ store: TemporaryStore? = nil, through tier: (any SharedTier)? = nil,
+        origin: HTTPBench? = nil
+    ) async throws {
+        self.store = try store ?? TemporaryStore()
         // A date of HTTP has no milliseconds.
-        store.clock.set(Date(timeIntervalSince1970: 1_700_000_000))
-        manager = try store.manager()
-        http = try await HTTPCache(in: manager, options: options)
+        self.store.clock.set(Date(timeIntervalSince1970: 1_700_000_000))
+        (requests, answers) = (origin?.requests ?? Locked([]), origin?.answers ?? Locked([:]))
+        manager = try self.store.manager()
+        http = try await HTTPCache(in: manager, through: tier, options: options)
     }
 
     /// A moment that is so many seconds from now.

@@ -190,6 +190,19 @@ struct HTTPRequestTests {
         #expect(bench.sent == 2)
     }
 
+    @Test func `a refresh in the background whose origin fails counts as nothing`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(200, [("Cache-Control", "max-age=1, stale-while-revalidate=60, stale-if-error=60")])
+        bench.answer(503)
+        bench.answer(200, fresh, "new")
+        _ = try await bench.get()
+        bench.wait(2)
+        #expect(try await bench.get().text == "body 0")
+        try await Waiting.until { bench.sent == 2 }
+        bench.wait(60)
+        #expect(try await bench.get().text == "new" && bench.http.statistics.stale == 1)
+    }
+
     // MARK: Methods
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"])

@@ -25,6 +25,13 @@ struct VariantTests {
         #expect(bench.sent == requests.count)
     }
 
+    @Test func `a request for another variant says so`() async throws {
+        let bench = try await HTTPBench()
+        for _ in 0..<2 { bench.answer(200, vary("Foo")) }
+        #expect(try await bench.get("/page", [("Foo", "1")]).outcome == "Larder; fwd=uri-miss; fwd-status=200; stored")
+        #expect(try await bench.get("/page", [("Foo", "2")]).outcome == "Larder; fwd=vary-miss; fwd-status=200; stored")
+    }
+
     @Test func `what changes no meaning is one value`() async throws {
         let bench = try await HTTPBench()
         bench.answer(200, vary("Foo, Accept-Language"), "one")

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderHTTP
+import LarderShared
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -30,6 +31,12 @@ enum HTTPSnippets {
             let options = HTTPOptions(partition: { request in request.field("X-User") ?? "" })
             let perUser = try await HTTPCache(in: manager, named: "pages", options: options)
             _ = try await perUser.response(for: HTTPRequest(url), send: send)
+        }
+        do {
+            let tier = MemorySharedTier()
+            let nodes = try await HTTPCache(in: manager, named: "api", through: tier)
+            _ = try await nodes.response(for: HTTPRequest(url), send: send)
+            await nodes.close()
         }
         try await manager.close()
     }
