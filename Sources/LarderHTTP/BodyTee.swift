@@ -66,3 +66,16 @@ actor BodyTee {
 
     private func abandon() { isOpen = false }
 }
+
+/// A body that is written to a file of its own, which is deleted unless it was moved.
+final class BodyFile: Sendable {
+    let url = FileManager.default.temporaryDirectory
+        .appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
+
+    init(_ bytes: Data) async throws {
+        let url = url
+        try await offload { try bytes.write(to: url, options: .withoutOverwriting) }
+    }
+
+    deinit { unlink(url.path) }
+}

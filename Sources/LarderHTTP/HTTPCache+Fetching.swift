@@ -32,6 +32,7 @@ extension HTTPCache {
                 case .unshared: return try await askOrigin(ask, nil)
                 case .failed(let error):
                     if let stale = await staleAnswer(ask) { return stale }
+                    guard let error else { return try await askOrigin(ask, nil) }
                     throw error
                 case .left: continue
                 }
@@ -79,16 +80,17 @@ extension HTTPCache {
             return stale
         }
         if [500, 502, 503, 504].contains(response.status), let stale = await staleAnswer(ask) {
-            end(fetch, ask.key, .unshared)
+            end(fetch, ask.key, .failed(nil))
             return stale
         }
         if response.status == 304, isConditional, let found = ask.found {
             moment.received = now
-            if let (fresh, isSaved) = await freshened(found, by: response, ask, moment),
+            if let fresh = freshened(found, by: response, moment),
                 let answer = await answer(request, fresh, "fwd=\(ask.reason)", "fwd-status=304")
             {
                 if !ask.isQuiet { count { $0.revalidated += 1 } }
-                end(fetch, ask.key, isSaved ? .made(fresh) : .left)
+                let isSaved = await save(fresh, by: response, ask, moment)
+                end(fetch, ask.key, isSaved ? .made(fresh) : unsaved(ask, moment))
                 return answer
             }
             // What is good is not what is stored, or its body is no longer there.
@@ -113,17 +115,23 @@ extension HTTPCache {
             // Its reader may take its time, for which no one waits. A refresh takes it at once.
             if !ask.isQuiet { end(fetch, ask.key, .unshared) }
             if let plan {
-                let tee = BodyTee(parts, limit: options.bodyLimit) { [self] body in _ = await store(plan, body) }
+                let tee = BodyTee(parts, limit: options.bodyLimit) { [self] in _ = await store(plan, $0) }
                 answer.parts = AsyncThrowingStream { try await tee.next() }
+            } else if ask.isQuiet {
+                answer.parts = nil
             }
         } else {
-            let made = if let plan { await store(plan, .bytes(response.body)) } else { nil as FoundResponse? }
-            if made != nil { details.append("stored") }
-            let isOvertaken = invalidationCount(ask.key) != moment.invalidations
-            end(fetch, ask.key, made.map { .made($0) } ?? (isOvertaken ? .left : .unshared))
+            let stored = if let plan { await store(plan, .bytes(response.body)) } else { nil as (FoundResponse, Bool)? }
+            if stored?.1 == true { details.append("stored") }
+            end(fetch, ask.key, stored.map { .made($0.0) } ?? unsaved(ask, moment))
         }
         answer.fields.append(status("fwd=\(ask.reason)", details))
         return answer
+    }
+
+    /// What others hear of an answer that was not stored: if it was overtaken or is late, one of them begins again.
+    private func unsaved(_ ask: HTTPAsk, _ moment: Moment) -> HTTPFetch.Outcome {
+        Task.isCancelled || invalidationCount(ask.key) != moment.invalidations ? .left : .unshared
     }
 
     /// Returns a response that is not fresh, if the request and the response allow it where the origin fails.
@@ -170,7 +178,8 @@ final class HTTPFetch: Sendable {
         case made(FoundResponse)
         /// Nothing that others may have.
         case unshared
-        case failed(any Error)
+        /// The origin has failed, with an error or with a status.
+        case failed((any Error)?)
         /// Its task was cancelled; another one may begin.
         case left
     }

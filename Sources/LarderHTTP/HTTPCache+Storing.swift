@@ -24,7 +24,8 @@ extension HTTPCache {
             offer(await self.record(variant)?.response, names, variant)
         }
         ask.found = found
-        ask.isOtherVariant = found == nil
+        let isRefused = found.map { ask.rules.isNoCache || $0.stored.freshness(at: now) > 0 }
+        ask.reason = isRefused.map { $0 ? "request" : "stale" } ?? "vary-miss"
     }
 
     /// Returns whether a response that is stored under names of fields may be for the user of a request.
@@ -149,8 +150,10 @@ extension HTTPCache {
             length: length.flatMap { Int($0) })
     }
 
-    /// Stores a response; nil if its body is too large or not whole, if it was invalidated in the meantime, or if the store fails.
-    func store(_ plan: Plan, _ body: Body) async -> FoundResponse? {
+    /// Stores a response; nil if its body is too large or not whole, if it was invalidated in the meantime, or if there is a later one.
+    ///
+    /// If the store fails, others who wait can have the response all the same.
+    func store(_ plan: Plan, _ body: Body) async -> (made: FoundResponse, isStored: Bool)? {
         var made = plan.response
         let size =
             switch body {
@@ -163,28 +166,43 @@ extension HTTPCache {
             if case .bytes(let bytes) = body, size <= Self.inlineLimit {
                 made.stored.body = Data(bytes)
             } else {
-                let number = UInt64.random(in: .min ... .max)
-                let key = Self.bodyKey(made.key, number)
-                switch body {
-                case .bytes(let bytes): try await bodies.setValue(bytes, forKey: key, tags: plan.tags)
-                case .file(let url, _): try await bodies.setValue(contentsOf: url, forKey: key, tags: plan.tags)
-                }
-                made.stored.bodyNumber = number
+                made.stored.bodyNumber = .random(in: .min ... .max)
+                try await write(body, size, of: made, plan.tags)
             }
-            guard try await save(made, plan.key, plan.tags, plan.moment) else {
-                try await removeBody(of: made.key, made.stored)
-                return nil
+            if try await save(made, plan.key, plan.tags, plan.moment) {
+                count { $0.stored += 1 }
+                return (made, true)
             }
-        } catch {
-            count { $0.failures += 1 }
+            await removeBody(of: made.key, made.stored)
             return nil
+        } catch {
+            if !Task.isCancelled { count { $0.failures += 1 } }
+            await removeBody(of: made.key, made.stored)
+            guard case .bytes(let bytes) = body else { return nil }
+            (made.stored.body, made.stored.bodyNumber) = (bytes, nil)
+            return (made, false)
         }
-        count { $0.stored += 1 }
-        return made
     }
 
-    private func removeBody(of key: String, _ stored: StoredResponse?) async throws {
-        if let number = stored?.bodyNumber { try await bodies.remove(Self.bodyKey(key, number)) }
+    private func write(_ body: Body, _ size: Int, of made: FoundResponse, _ tags: Set<String>) async throws {
+        guard let number = made.stored.bodyNumber else { return }
+        let key = Self.bodyKey(made.key, number)
+        switch body {
+        case .bytes(let bytes) where size <= Self.readLimit: try await bodies.setValue(bytes, forKey: key, tags: tags)
+        // What is mapped is no use in memory.
+        case .bytes(let bytes):
+            let file = try await BodyFile(bytes)
+            try await bodies.setValue(contentsOf: file.url, forKey: key, tags: tags)
+        case .file(let url, _): try await bodies.setValue(contentsOf: url, forKey: key, tags: tags)
+        }
+    }
+
+    /// Deletes a body that no record names, also if the task is cancelled; one that stays leaves by the limit of its cache.
+    private func removeBody(of key: String, _ stored: StoredResponse?) async {
+        guard let number = stored?.bodyNumber else { return }
+        await Task {
+            do { try await bodies.remove(Self.bodyKey(key, number)) } catch { count { $0.failures += 1 } }
+        }.value
     }
 
     /// Writes a response, and names its variant under the key of the URL; returns false if it was invalidated in the meantime.
@@ -214,24 +232,21 @@ extension HTTPCache {
             try transaction.setValue(record, forKey: key, in: records, tags: tags)
             return (true, replaced)
         }
-        try await removeBody(of: made.key, replaced)
+        await removeBody(of: made.key, replaced)
         return isSaved
     }
 
     // MARK: Updating
 
-    /// Takes over what a 304 says of a stored response, section 3.2, and returns whether others may have it too; nil if it is about another
-    /// one.
-    func freshened(
-        _ found: FoundResponse, by response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment
-    ) async -> (found: FoundResponse, isSaved: Bool)? {
+    /// Takes over what a 304 says of a stored response, section 3.2; nil if it is about another one.
+    func freshened(_ found: FoundResponse, by response: HTTPResponse, _ moment: Moment) -> FoundResponse? {
         if let tag = response.field("ETag") {
             let old = found.stored.field("ETag")
             if old.map({ HTTPCall.opaque($0) != HTTPCall.opaque(tag) }) ?? !tag.hasPrefix("W/") { return nil }
         }
         var fresh = found
         fresh.stored = updated(found.stored, by: response, moment)
-        return (fresh, await save(fresh, by: response, ask, moment))
+        return fresh
     }
 
     /// Takes over what the answer to a HEAD says, or makes the stored response stale if it is about another one, section 4.3.5.
@@ -269,7 +284,7 @@ extension HTTPCache {
     }
 
     /// Writes what has been updated, or removes it if it is no longer what its key says or may not be stored; returns whether it was written.
-    private func save(
+    func save(
         _ fresh: FoundResponse, by response: HTTPResponse, _ ask: HTTPAsk, _ moment: Moment
     ) async -> Bool {
         let rules = ResponseRules(
@@ -279,12 +294,25 @@ extension HTTPCache {
             && !ResponseRules(response, options).control.has("no-store") && rules.isStorable(ask.request)
         do {
             if isKept { return try await save(fresh, ask.key, ask.tags, moment) }
-            try await records.remove(fresh.key)
-            try await removeBody(of: fresh.key, fresh.stored)
+            if let found = ask.found { try await remove(found, ask) }
         } catch {
-            count { $0.failures += 1 }
+            if !Task.isCancelled { count { $0.failures += 1 } }
         }
         return false
+    }
+
+    /// Removes a response, unless another one is in its place.
+    private func remove(_ found: FoundResponse, _ ask: HTTPAsk) async throws {
+        let isRemoved = try await records.manager.transaction { [self] transaction in
+            guard var record = try transaction.record(found.key, in: records),
+                let response = record.response, response.requestedAt == found.stored.requestedAt,
+                response.bodyNumber == found.stored.bodyNumber
+            else { return false }
+            record.response = nil
+            try transaction.setValue(record, forKey: found.key, in: records, tags: ask.tags)
+            return true
+        }
+        if isRemoved { await removeBody(of: found.key, found.stored) }
     }
 }
 

@@ -123,11 +123,12 @@ public final class HTTPCache: Sendable {
     /// - Throws: A write error, see `CacheError`.
     @discardableResult
     public func removeAll(host: String) async throws -> Int {
-        noteInvalidation(nil)
         let tag = "host:\(host.lowercased())"
+        let failure = await tierFailure { try await $0.removeAll(tagged: tag) }
+        noteInvalidation(nil)
         let count = try await records.removeAll(tagged: tag)
         try await bodies.removeAll(tagged: tag)
-        try await shared?.removeAll(tagged: tag)
+        if let failure { throw failure }
         return count
     }
 
@@ -135,10 +136,11 @@ public final class HTTPCache: Sendable {
     ///
     /// - Throws: A write error, see `CacheError`.
     public func removeAll() async throws {
+        let failure = await tierFailure { try await $0.removeAll() }
         noteInvalidation(nil)
         try await records.removeAll()
         try await bodies.removeAll()
-        try await shared?.removeAll()
+        if let failure { throw failure }
     }
 
     /// Removes what is stored of a URL, in all its variants.
@@ -150,19 +152,35 @@ public final class HTTPCache: Sendable {
     }
 
     func invalidate(_ key: String) async throws {
+        let failure = await tierFailure { try await $0.removeValue(forKey: key) }
         noteInvalidation(key)
-        // Who asks from now on does not get what was asked for before.
-        _ = fetches.withLock { $0.removeValue(forKey: key) }
         try await records.removeAll(tagged: "url:\(key)")
         try await bodies.removeAll(tagged: "url:\(key)")
-        try await shared?.removeValue(forKey: key)
+        if let failure { throw failure }
+    }
+
+    /// Removes something from the tier, and returns why that has failed, which is nothing if the tier was closed.
+    ///
+    /// It is the first step of a removal: a request that begins later must not take from the tier what is removed here.
+    private func tierFailure(
+        _ remove: (SharedCache<String, SharedResponse>) async throws -> Void
+    ) async -> (any Error)? {
+        guard let shared else { return nil }
+        do {
+            try await remove(shared)
+            return nil
+        } catch {
+            return (error as? CacheError)?.code == .closed ? nil : error
+        }
     }
 
     private func stripe(_ key: String) -> Int { Int(truncatingIfNeeded: key.hashValue & 255) }
 
+    /// Notes that a key or everything is removed: what was asked for before is not stored, and not for those who ask from now on.
     private func noteInvalidation(_ key: String?) {
         let places = key.map { [stripe($0)] } ?? Array(0..<256)
         invalidations.withLock { for place in places { $0[place] += 1 } }
+        fetches.withLock { if let key { $0[key] = nil } else { $0 = [:] } }
     }
 
     /// How often something like a key was invalidated.
@@ -251,16 +269,11 @@ struct HTTPAsk: Sendable {
     let host: String
     /// The stored response that fits it.
     var found: FoundResponse?
-    /// A Boolean value that indicates whether there are responses of its URL, of which none fits.
-    var isOtherVariant = false
+    /// Why the origin is asked, in the words of RFC 9211.
+    var reason = "uri-miss"
     /// A Boolean value that indicates whether it counts as nothing in the statistics.
     var isQuiet = false
     let send: Send
-
-    /// Why the origin is asked, in the words of RFC 9211.
-    var reason: String {
-        rules.isNoCache ? "request" : found != nil ? "stale" : isOtherVariant ? "vary-miss" : "uri-miss"
-    }
 
     var tags: Set<String> { ["host:\(host)", "url:\(key)"] }
 }

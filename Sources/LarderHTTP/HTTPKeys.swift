@@ -33,15 +33,16 @@ struct HTTPPlace {
         origin = "\(scheme)://\(authority)"
         key = origin + (rest.utf8.first == UInt8(ascii: "/") ? "" : "/") + rest
         hasUser = authority.utf8.contains(UInt8(ascii: "@"))
-        host = Self.host(of: authority, url)
+        // What looks like one may be a part of a path or a fragment.
+        let isAbsolute = !scheme.isEmpty && Self.isPlain(scheme) && text[colon..<start] == "://"
+        host = !isAbsolute ? "" : Self.isPlain(authority) ? authority : url.host?.lowercased() ?? ""
     }
 
-    private static func host(of authority: String, _ url: URL) -> String {
-        let isPlain = authority.utf8.allSatisfy { byte in
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { byte in
             byte >= 97 && byte <= 122 || byte >= 48 && byte <= 57 || byte == UInt8(ascii: ".")
                 || byte == UInt8(ascii: "-")
         }
-        return isPlain ? authority : url.host?.lowercased() ?? ""
     }
 }
 

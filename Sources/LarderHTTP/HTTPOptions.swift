@@ -39,7 +39,9 @@ public struct HTTPOptions: Sendable {
     /// Bodies of more than 4 MB are not in memory: their files are mapped.
     public var memory: MemoryLimits
 
-    /// The greatest number of bytes of all responses on disk; half of them for bodies of more than 16 KB in files, at least.
+    /// The greatest number of bytes of all responses on disk, of which half are for bodies of more than 16 KB.
+    ///
+    /// What other nodes have asked for takes up to 16 MB more.
     public var sizeLimit: Int64?
 
     /// Returns to which part of the cache a request belongs, such as a user: no other part sees its response.

@@ -152,5 +152,5 @@ package enum SharedClock {
     package static var today: Int { Int(SystemClock.now() / 86_400_000) }
 
     /// Waits, but no longer than the task runs.
-    static func pause(_ time: Duration) async { do { try await Task.sleep(for: time) } catch {} }
+    package static func pause(_ time: Duration) async { do { try await Task.sleep(for: time) } catch {} }
 }

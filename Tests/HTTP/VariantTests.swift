@@ -25,6 +25,27 @@ struct VariantTests {
         #expect(bench.sent == requests.count)
     }
 
+    @Test(arguments: [
+        "http:/example.org/page", "data:text/plain,a", "file:///example.org/page", "/page#http://example.org",
+    ])
+    func `a URL without a host is passed by`(text: String) async throws {
+        let bench = try await HTTPBench()
+        for _ in 0..<2 { bench.answer(200, vary("Foo")) }
+        let request = HTTPRequest(try #require(URL(string: text)))
+        for number in 0..<2 { #expect(try await bench.ask(request).text == "body \(number)") }
+        #expect(bench.http.statistics.passedBy == 2)
+    }
+
+    @Test func `a request that does not accept what is fresh says so`() async throws {
+        let bench = try await HTTPBench()
+        for _ in 0..<3 { bench.answer(200, [("Cache-Control", "max-age=60")]) }
+        let reload = [("Cache-Control", "no-cache")]
+        #expect(try await bench.get("/page", reload).outcome.contains("fwd=uri-miss"))
+        #expect(try await bench.get("/page", reload).outcome.contains("fwd=request"))
+        bench.wait(10)
+        #expect(try await bench.get("/page", [("Cache-Control", "max-age=5")]).outcome.contains("fwd=request"))
+    }
+
     @Test func `a request for another variant says so`() async throws {
         let bench = try await HTTPBench()
         for _ in 0..<2 { bench.answer(200, vary("Foo")) }

@@ -214,6 +214,27 @@ extension Cache {
         get throws(CacheError) { try throwing("measure the cache") { () throws(StoreError) in try rows.totals() }.size }
     }
 
+    /// Returns the number of entries that may be served, and blocks no thread of the cooperative pool.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func count() async throws(CacheError) -> Int {
+        try await reading { () throws(CacheError) in try self.count }
+    }
+
+    /// Returns whether no entry may be served, and blocks no thread of the cooperative pool.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func isEmpty() async throws(CacheError) -> Bool {
+        try await reading { () throws(CacheError) in try self.isEmpty }
+    }
+
+    /// Returns the number of bytes of all payloads and extended data, and blocks no thread of the cooperative pool.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func sizeOnDisk() async throws(CacheError) -> Int64 {
+        try await reading { () throws(CacheError) in try self.sizeOnDisk }
+    }
+
     /// The counters of the cache since it was opened by this manager, or since ``resetStatistics()``.
     public var statistics: CacheStatistics {
         let loading = copies.loads.counts

@@ -120,6 +120,34 @@ extension CacheManager {
         }
     }
 
+    /// Opens a cache of the given types with the default codec, as `cache(named:version:maxAge:)` does.
+    ///
+    /// The types are arguments, so no annotation is needed:
+    ///
+    /// ```swift
+    /// let articles = try manager.cache(of: Int.self, Article.self, named: "articles", version: "3", maxAge: .days(7))
+    /// ```
+    public func cache<Key, Value>(
+        of keyType: Key.Type, _ valueType: Value.Type, named name: String, version: CacheVersion, maxAge: MaxAge,
+        options: CacheOptions = .init(), attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
+    ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
+        try cache(
+            named: name, version: version, maxAge: maxAge, options: options, attributes: attributes,
+            migrations: migrations, progress: progress)
+    }
+
+    /// Opens a cache of the given types with the default codec, and blocks no thread of the cooperative pool.
+    public func cache<Key, Value>(
+        of keyType: Key.Type, _ valueType: Value.Type, named name: String, version: CacheVersion, maxAge: MaxAge,
+        options: CacheOptions = .init(), attributes: (@Sendable (Key, Value) -> EntryAttributes)? = nil,
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
+    ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
+        try await cache(
+            named: name, version: version, maxAge: maxAge, options: options, attributes: attributes,
+            migrations: migrations, progress: progress)
+    }
+
     /// Carries over what another version has stored, if the plan has a way from there.
     private func migrate<Key, Value>(
         to declaration: CacheDeclaration, _ options: CacheOptions, _ rule: (@Sendable (Key, Value) -> EntryAttributes)?,

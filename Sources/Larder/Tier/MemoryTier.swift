@@ -25,6 +25,21 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     @inlinable
     public func value(forKey key: Key) -> Value? { cache.valueInMemory(key) }
 
+    /// Returns the value of a key in memory, also one that has expired; the disk is never asked.
+    ///
+    /// Use it to draw a view with an old value while a new one loads, see ``GenerationPolicy/staleFor``. An expired value stays in
+    /// memory until the store deletes it. This does not count as access.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - allowingExpired: A Boolean value that indicates whether an expired value is returned.
+    public func value(forKey key: Key, allowingExpired: Bool) -> Value? {
+        if !allowingExpired { return value(forKey: key) }
+        let (hash, now) = (copies.seed.hash(key), cache.rows.store.time.now())
+        let copy = copies.state.withLock { $0.copy(of: key, hash: hash, at: now) }
+        return copy?.isKnown == true ? copy?.value : nil
+    }
+
     /// The value of a key if memory has one that may be served as it is; see ``value(forKey:)``.
     @inlinable
     public subscript(key: Key) -> Value? { value(forKey: key) }
