@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests prose release apple apple-sqlite ios apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
+.PHONY: help install release-check release-store setup strace census demo test quick check format lint build tests prose release apple apple-sqlite ios apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -22,10 +22,8 @@ strace:
 demo: setup
 	@echo "Building the library and the example, which takes some minutes the first time."
 	swift build --package-path Examples --product QuickStart
-	@echo; echo "The first run:"
-	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
-	@echo; echo "The second run:"
-	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; bin=$$(swift build --package-path Examples --show-bin-path); \
+	for run in first second; do echo; echo "The $$run run:"; TMPDIR=$$folder "$$bin/QuickStart"; done
 
 ## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples, Apple's systems. 15 minutes at most
 test: setup redis
@@ -182,6 +180,28 @@ bench-inline-limit: setup
 census:
 	@.ci/census
 
+## Try it: make install               builds the command larder, and copies it with its manual and completions. PREFIX=/usr/local
+PREFIX ?= /usr/local
+install: setup
+	@env -u LARDER_STRICT swift build -c release --product larder
+	@bin=$$(swift build -c release --show-bin-path)/larder; \
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
+		"$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"; \
+	install -m 755 "$$bin" "$(DESTDIR)$(PREFIX)/bin/larder"; \
+	"$$bin" help --man >"$(DESTDIR)$(PREFIX)/share/man/man1/larder.1"; \
+	"$$bin" completions bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/larder"; \
+	"$$bin" completions zsh >"$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_larder"; \
+	"$$bin" completions fish >"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/larder.fish"; \
+	echo "Installed $$("$$bin" --version) into $(DESTDIR)$(PREFIX)."
+
+## Work on it: make release-check     clean tree, versions that agree, an archive that builds alone, all checks. OPTIONS=--short leaves out the checks
+release-check: setup
+	@.ci/release-check $(OPTIONS)
+
+# Once for each release, before it: the store that later releases have to read.
+release-store: setup
+	LARDER_RELEASE_STORE=1 .ci/quick ReleasedStoreTests
+
 ## Work on it: make docs              the documentation as pages that open from disk. Warnings and broken links are errors
 docs: setup
 	rm -rf .build/symbol-graphs .build/docs-archive .build/Larder.docc && mkdir -p .build/symbol-graphs
@@ -189,8 +209,8 @@ docs: setup
 	# Pages link to files, so that links work where the project is stored. DocC wants names.
 	sed -E -i.bak 's|\]\(([./A-Za-z]*/)?([A-Za-z]+)\.md\)|](doc:\2)|g' .build/Larder.docc/*/*.md && rm .build/Larder.docc/*/*.bak
 	swift build --target LarderRedisTLS
-	swift build --target LarderHTTP
-	for module in Larder LarderShared LarderHTTP LarderRedis LarderRedisTLS; do \
+	for module in LarderHTTP LarderTesting; do swift build --target $$module; done
+	for module in Larder LarderCBOR LarderTesting LarderShared LarderHTTP LarderRedis LarderRedisTLS; do \
 		swift symbolgraph-extract -module-name $$module -minimum-access-level public -output-dir .build/symbol-graphs \
 			-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
 			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap \

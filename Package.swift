@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 /// Set to 1 by the Makefile: a warning is an error in our own builds, and never in a user's.
