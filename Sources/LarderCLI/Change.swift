@@ -41,7 +41,8 @@ struct Change {
 
     /// Shows what would be done, asks, and does it with the store closed.
     func perform(_ text: String, typing name: String? = nil, _ body: () throws -> String) throws -> Int32 {
-        try Output.line(text)
+        let isMade = arguments.has("--yes") || canAsk
+        try Output.line(isMade && !arguments.has("-n") ? text : "Would be done: " + text)
         if arguments.has("-n") {
             try Output.line("Nothing was changed (-n).")
             return 0
@@ -57,8 +58,10 @@ struct Change {
         return 0
     }
 
+    private var canAsk: Bool { isatty(STDIN_FILENO) == 1 && Output.isTerminal }
+
     private func isWanted(_ name: String?) throws -> Bool {
-        guard isatty(STDIN_FILENO) == 1, Output.isTerminal else {
+        guard canAsk else {
             throw Failure.usage("Nothing was changed. Add --yes to change it, or -n to see what would be done.")
         }
         Output.note(name.map { "Type “\($0)” to do it: " } ?? "Do it? [y/N] ")

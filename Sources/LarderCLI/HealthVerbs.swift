@@ -86,6 +86,12 @@ private func hintsOfFiles(on store: OpenedStore, _ path: String) throws -> [Hint
                     + " A maintenance deletes those that are older than an hour.",
                 command: "larder maintain \(path)"))
     }
+    if let opener = look.opener, opener.openedAt > store.now.addingReportingOverflow(3_600_000).partialValue {
+        hints.append(
+            Hint(
+                text: "A program with a clock that is ahead has opened the store, by that clock"
+                    + " \(Text.ago(opener.openedAt, store.now)). Entries that it finds expired are deleted early."))
+    }
     if let opener = look.opener, opener.library != CacheManager.libraryVersion {
         hints.append(
             Hint(
@@ -97,7 +103,8 @@ private func hintsOfFiles(on store: OpenedStore, _ path: String) throws -> [Hint
 
 private func hintsOfCaches(on store: OpenedStore, _ path: String) throws -> [Hint] {
     var hints: [Hint] = []
-    let retired = Dictionary(grouping: try store.look(counts: false).retired, by: \.declaration.name)
+    let look = try store.look(counts: false)
+    let retired = Dictionary(grouping: look.retired, by: \.declaration.name)
     for (name, generations) in retired.sorted(by: { $0.key < $1.key }) where generations.count > 3 {
         hints.append(
             Hint(
@@ -109,6 +116,15 @@ private func hintsOfCaches(on store: OpenedStore, _ path: String) throws -> [Hin
     for cache in try store.store.caches() {
         let (name, word) = (Text.escaped(cache.declaration.name), Text.shellWord(cache.declaration.name))
         let (limits, activity) = (cache.limits, cache.activity)
+        let isLarge = cache.count >= 1_000 || cache.size >= 16 << 20
+        if limits.count == nil, limits.size == nil, look.limits.size == nil, isLarge {
+            hints.append(
+                Hint(
+                    text:
+                        "No limit on disk bounds the cache “\(name)”, which has \(Text.number(cache.count)) entries of"
+                        + " \(Text.bytes(cache.size)). Set one in the program: CacheOptions(disk: DiskLimits(sizeLimit:)).",
+                    command: "larder stats \(path) \(word)"))
+        }
         if cache.count > limits.count ?? .max || cache.size > limits.size ?? .max {
             hints.append(
                 Hint(

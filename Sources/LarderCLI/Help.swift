@@ -1,4 +1,5 @@
 internal import Larder
+internal import LarderStore
 
 /// The verbs that explain the command.
 let helpVerbs = [
@@ -12,8 +13,13 @@ let helpVerbs = [
         }
         return 0
     },
-    Verb(name: "completions", words: "SHELL", summary: "a script that completes words in bash, zsh or fish") {
+    Verb(name: "completions", words: "SHELL [STORE]", summary: "a script that completes words in bash, zsh or fish") {
         arguments in
+        // What the scripts ask: the stores of this user, or the caches of one.
+        if arguments[0] == "names" {
+            try Output.put(try Completions.names(arguments[1], arguments).map { $0 + "\n" }.joined())
+            return 0
+        }
         guard let script = Completions.script(for: arguments[0] ?? "") else {
             throw Failure.usage("“completions” is called with one of: bash, zsh, fish")
         }
@@ -130,6 +136,15 @@ private enum Completions {
         }
     }
 
+    /// The names of the stores of this user, or of the caches of a store.
+    static func names(_ store: String?, _ arguments: Arguments) throws -> [String] {
+        guard let store else {
+            return OpenedStore.names(in: try OpenedStore.cachesFolder()).filter { $0.hasSuffix(".sqlite") }
+                .map { String($0.dropLast(7)) }
+        }
+        return try OpenedStore(store, arguments).look(counts: false).caches.map { $0.declaration.name }
+    }
+
     private static var bash: String {
         let cases = LarderCommand.verbs.map { verb in
             "    \(verb.name)) options='\((verb.allFlags + verb.allValues).joined(separator: " "))' ;;"
@@ -147,7 +162,11 @@ private enum Completions {
               esac
               case $word in
                 -*) COMPREPLY=($(compgen -W "${options// /$IFS}" -- "$word")) ;;
-                *) COMPREPLY=($(compgen -f -- "$word")) ;;
+                *)
+                  local names=
+                  [ "$COMP_CWORD" -eq 2 ] && names=$(larder completions names 2>/dev/null)
+                  [ "$COMP_CWORD" -eq 3 ] && names=$(larder completions names "${COMP_WORDS[2]}" 2>/dev/null)
+                  COMPREPLY=($(compgen -W "$names" -- "$word") $(compgen -f -- "$word")) ;;
               esac
             }
             complete -o filenames -F _larder larder
@@ -156,14 +175,21 @@ private enum Completions {
     }
 
     private static var fish: String {
-        LarderCommand.verbs.map { verb in
-            let condition = "__fish_seen_subcommand_from \(verb.name)"
-            let options = (verb.allFlags + verb.allValues).map { option in
-                let kind = option.hasPrefix("--") ? "-l \(option.dropFirst(2))" : "-s \(option.dropFirst())"
-                return "complete -c larder -n '\(condition)' \(kind)\(verb.allValues.contains(option) ? " -r" : "")\n"
-            }
-            return "complete -c larder -n __fish_use_subcommand -a \(verb.name) -d '\(verb.summary)'\n"
-                + options.joined()
-        }.joined()
+        """
+        complete -c larder -n 'test (count (commandline -opc)) -eq 2' -a '(larder completions names 2>/dev/null)'
+        complete -c larder -n 'test (count (commandline -opc)) -eq 3' \
+            -a '(larder completions names (commandline -opc)[3] 2>/dev/null)'
+
+        """
+            + LarderCommand.verbs.map { verb in
+                let condition = "__fish_seen_subcommand_from \(verb.name)"
+                let options = (verb.allFlags + verb.allValues).map { option in
+                    let kind = option.hasPrefix("--") ? "-l \(option.dropFirst(2))" : "-s \(option.dropFirst())"
+                    return
+                        "complete -c larder -n '\(condition)' \(kind)\(verb.allValues.contains(option) ? " -r" : "")\n"
+                }
+                return "complete -c larder -n __fish_use_subcommand -a \(verb.name) -d '\(verb.summary)'\n"
+                    + options.joined()
+            }.joined()
     }
 }

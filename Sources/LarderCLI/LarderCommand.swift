@@ -41,7 +41,27 @@ struct LarderCommand {
 
     static func verb(_ name: String) throws(Failure) -> Verb {
         if let verb = verbs.first(where: { $0.name == name }) { return verb }
-        throw Failure.usage("There is no verb “\(name)”. “larder help” lists what there is.")
+        let near = verbs.map { ($0.name, distance($0.name, name)) }.min { $0.1 < $1.1 }
+        let hint = near.flatMap { $0.1 <= max(1, name.count / 3) ? " Did you mean “\($0.0)”?" : nil } ?? ""
+        throw Failure.usage("There is no verb “\(name)”.\(hint) “larder help” lists what there is.")
+    }
+
+    /// The number of letters to add, to remove, to replace or to swap with the next one, from one word to another.
+    private static func distance(_ a: String, _ b: String) -> Int {
+        let (a, b) = (Array(a), Array(b))
+        var rows = [Array(0...b.count)]
+        for i in 1...max(1, a.count) where i <= a.count {
+            var row = [i]
+            for j in 1...max(1, b.count) where j <= b.count {
+                var least = min(rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1))
+                if i > 1, j > 1, a[i - 1] == b[j - 2], a[i - 2] == b[j - 1] {
+                    least = min(least, rows[i - 2][j - 2] + 1)
+                }
+                row.append(least)
+            }
+            rows.append(row)
+        }
+        return rows[a.count][b.count]
     }
 
     private static func end(_ failure: Failure) -> Never {

@@ -199,7 +199,7 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
     try Output.line()
     try Output.line(
         "  Entries    \(Text.number(survey.count)) of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
-            + " \(Text.number(survey.unread)) never read, \(Text.number(survey.pinned)) pinned,"
+            + " \(Text.number(survey.unread)) without a stored read, \(Text.number(survey.pinned)) pinned,"
             + " \(Text.number(survey.files)) in files of their own")
     let activity = look.activity
     try Output.line(

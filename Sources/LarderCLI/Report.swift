@@ -123,7 +123,7 @@ private struct Report {
         }
         let counts =
             "\(Text.number(survey.count)) entries of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
-            + " \(Text.number(survey.unread)) never read, \(Text.number(survey.pinned)) pinned"
+            + " \(Text.number(survey.unread)) without a stored read, \(Text.number(survey.pinned)) pinned"
         return "<section><h2>\(name(of: look))</h2>\n<p>\(counts)</p>\n" + (try hits(look))
             + "<div class=\"pair\"><div><h3>Sizes</h3>" + sizes(survey) + "</div><div><h3>Ages</h3>" + ages(survey)
             + "</div></div>\n" + curve(survey, cache.now) + "<div class=\"pair\"><div><h3>The largest</h3>"

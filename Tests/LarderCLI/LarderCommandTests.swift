@@ -68,7 +68,7 @@ struct LarderCommandTests {
     @Test func `which limit a cache needs`() throws {
         let lines = try larder("stats", "articles").lines
         #expect(lines.first == "articles · version 3 · codec cbor · max age 7 days · limits 100 entries")
-        #expect(lines.contains { $0.contains("2 of ") && $0.contains("0 expired, 1 never read, 0 pinned") })
+        #expect(lines.contains { $0.contains("2 of ") && $0.contains("0 expired, 1 without a stored read, 0 pinned") })
         #expect(lines.contains { $0.hasSuffix("now") } && lines.contains { $0.hasSuffix("1 hour ago") })
         #expect(lines.contains { $0.hasPrefix("This is an age, not a hit rate,") })
     }
