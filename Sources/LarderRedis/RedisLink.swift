@@ -317,7 +317,7 @@ extension RedisLinkCore {
     /// Why there is no connection.
     struct Failure: Error {
         /// What many failures have in common.
-        static let ended = Failure(message: "It was ended.")
+        static let ended = Failure(message: "The connection was ended.")
         static let late = Failure(message: "The server has not answered in time.")
 
         let message: String
@@ -499,7 +499,7 @@ extension RedisLinkCore {
                     let isLost = !state.outgoing.isEmpty && !state.send()
                     return (state.isClosed || state.isDropped, isLost, !state.outgoing.isEmpty, state.isAsleep)
                 }
-                if isOver { return Failure(message: "It was ended on this side.") }
+                if isOver { return Failure(message: "The connection was ended on this side.") }
                 if isLost { return Failure.ended }
                 let events = wait(
                     for: (socket, sends ? POLLIN | POLLOUT : POLLIN),

@@ -245,7 +245,7 @@ final class RedisMessages: Sendable {
             throw Self.refusal(message)
         } catch is RedisFault {
             throw RedisTier.Failure(
-                description: "There is no connection for messages. \(link.failure ?? "It was lost.")")
+                description: "There is no connection for messages. \(link.failure ?? "The last one was lost.")")
         }
     }
 

@@ -148,7 +148,7 @@ final class TLSCipher: RedisCipher {
     private static func progress(of connection: OpaquePointer, _ code: Int32) -> Result<Int, RedisSecurity.Failure> {
         switch SSL_get_error(connection, code) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .success(0)
-        case SSL_ERROR_ZERO_RETURN: return .failure(RedisSecurity.Failure("It was ended."))
+        case SSL_ERROR_ZERO_RETURN: return .failure(RedisSecurity.Failure("The connection was ended."))
         default: break
         }
         let reason = Int32(ERR_peek_last_error() & 0x7f_ffff)

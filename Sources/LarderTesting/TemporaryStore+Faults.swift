@@ -36,7 +36,7 @@ public final class StoreFault: Sendable {
 }
 
 extension TemporaryStore {
-    /// Lets writes of a manager fail with ``CacheError/Code/storageFull``.
+    /// Lets writes of a manager fail with ``Larder/CacheError/Code/storageFull``.
     ///
     /// Reads and removals go on. If the manager opens its file again, as after a suspension, the fault ends.
     /// As on a real disk that is full, a cache that evicts does so before a write fails.
@@ -84,7 +84,7 @@ extension TemporaryStore {
 
     private func run(on manager: CacheManager, _ sql: String) throws { try Self.run(on: manager, sql) }
 
-    /// Keeps the lock of writers, so that other writes fail with ``CacheError/Code/busy`` after the busy timeout.
+    /// Keeps the lock of writers, so that other writes fail with ``Larder/CacheError/Code/busy`` after the busy timeout.
     ///
     /// - Returns: The fault.
     public func lockWriters() throws -> StoreFault {
@@ -95,7 +95,7 @@ extension TemporaryStore {
     }
 
     /// Moves the file away and puts a folder in its place, so that reads and writes fail with
-    /// ``CacheError/Code/storageUnavailable``.
+    /// ``Larder/CacheError/Code/storageUnavailable``.
     ///
     /// - Returns: The fault.
     public func takeAway() throws -> StoreFault {

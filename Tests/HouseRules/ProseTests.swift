@@ -35,6 +35,11 @@ struct ProseTests {
         #expect(words / samples <= 150)
     }
 
+    @Test func `README has at most 1,000 words, tables and code included`() {
+        let count = readme.lines.reduce(0) { $0 + $1.split(separator: " ").count }
+        #expect(count <= 1_000, "\(count)")
+    }
+
     @Test func `a sentence has at most 28 words`() {
         for page in guides + [readme] {
             for sentence in page.sentences {

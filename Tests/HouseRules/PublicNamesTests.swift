@@ -80,7 +80,11 @@ struct PublicNamesTests {
             ## Overview
 
             The page is made from the modules. A test shows each difference, and `ACCEPT=1 swift test --filter PublicNamesTests` writes it
-            again. Names of Apple's systems alone are not on it. Overloads have one name.
+            again. Names of Apple's systems alone are not on it. Overloads have one name. They do not change before version 2: see
+            [Compatibility](../Guides/Compatibility.md).
+
+            A call that acts on a key takes it without a label: `contains(_:)`, `remove(_:)`, `touch(_:)`, `update(_:)`, `explain(_:)`,
+            `observed(_:)`. A call about something that belongs to a key has the label `forKey:`.
 
 
             """

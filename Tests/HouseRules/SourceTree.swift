@@ -6,15 +6,15 @@ struct SourceTree {
         /// From the project's root.
         let path: String
         let text: String
+        let lines: [Substring]
+        /// The lines without those that are comments, so that rules see code only.
+        let code: [Substring]
 
-        var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
-
-        /// The lines without comments and the text of strings, so that rules see code only.
-        var code: [Substring] {
-            lines.map { line in
-                let bare = line.drop { $0 == " " }
-                return bare.hasPrefix("//") ? "" : line
-            }
+        init(path: String, text: String) {
+            (self.path, self.text) = (path, text)
+            lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Substring.init)
+            let (space, slash) = (UInt8(ascii: " "), UInt8(ascii: "/"))
+            code = lines.map { $0.utf8.drop { $0 == space }.starts(with: [slash, slash]) ? "" : $0 }
         }
     }
 

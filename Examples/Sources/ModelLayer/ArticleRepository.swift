@@ -47,6 +47,9 @@ public struct ArticleRepository: Sendable {
         try await caches.articles.value(forKey: id, generate: fetch)
     }
 
+    /// The article that memory has, be it expired; for a view, which cannot wait.
+    public func known(_ id: Int) -> Article? { caches.articles.memory.value(forKey: id, allowingExpired: true) }
+
     /// Counts a reading, also if other tasks count at the same time.
     public func countReading(of id: Int) async throws {
         try await caches.articles.update(id) { $0?.readings += 1 }

@@ -1,6 +1,17 @@
 import Foundation
 import Larder
 
+/// Generators in properties.
+struct Titles {
+    let load: ValueGenerator<Int, String>
+    let loadIfAny: ValueGenerator<Int, String?>
+
+    init(_ titles: Cache<Int, String>) {
+        load = titles.generator { id in "title \(id)" }
+        loadIfAny = titles.generator { id, old in id == 404 ? .none(for: .minutes(5)) : .value("title \(id)") }
+    }
+}
+
 /// The snippets of the guides about one cache: reading, writing, iterating, observing and loading.
 enum CacheSnippets {
     private struct Surprise: Error {}

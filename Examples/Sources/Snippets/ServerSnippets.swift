@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Larder
 
@@ -49,6 +50,15 @@ enum ServerSnippets {
         let folder = ProcessInfo.processInfo.environment["CACHE_FOLDER"] ?? "/var/cache/app"
         let store = URL(fileURLWithPath: folder).appendingPathComponent("app.sqlite")
         guard store.lastPathComponent == "app.sqlite" else { throw Surprise() }
+
+        let signals = [SIGTERM, SIGINT].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { @Sendable in stop() }
+            source.resume()
+            return source
+        }
+        defer { for source in signals { source.cancel() } }
 
         let listening = Task { await listen(to: manager) }
         try await withTaskCancellationHandler {

@@ -19,6 +19,7 @@ struct Snippets {
         try await ServerRecipes.run(folder.appendingPathComponent("recipes.sqlite"))
         try await AppSnippets.run(folder.appendingPathComponent("apps.sqlite"))
         try ComingFromSnippets.run(Data([1]))
+        try await PeerSnippets.run(folder.appendingPathComponent("peers.sqlite"))
         try readme(folder)
         try await readmeInTask()
         print("snippets: done")

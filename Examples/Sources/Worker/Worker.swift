@@ -1,0 +1,77 @@
+import Dispatch
+import Foundation
+import Larder
+import LarderShared
+
+/// A server: two nodes, 200 tasks that ask for pages, and an end in order when a signal comes.
+///
+/// Its nodes are in one process, with a tier in memory. On two machines each has a process of its own, and a `RedisTier`.
+@main
+struct Worker {
+    static func main() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("larder-worker-\(UUID().uuidString)")
+        defer { do { try FileManager.default.removeItem(at: folder) } catch { print(error) } }
+        let tier = MemorySharedTier()
+        let nodes = [
+            try await Node(folder.appendingPathComponent("a.sqlite"), tier),
+            try await Node(folder.appendingPathComponent("b.sqlite"), MemorySharedTier(joining: tier)),
+        ]
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self)
+        signal(SIGTERM, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+        source.setEventHandler { @Sendable in continuation.yield() }
+        source.resume()
+
+        let origin = Origin()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<200 {
+                group.addTask {
+                    for number in 0..<500 { _ = try await nodes[task % 2].page(number % 50, from: origin) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        print("200 tasks on two nodes asked for 100,000 pages, and the origin made \(await origin.count).")
+
+        // What an orchestrator does.
+        kill(getpid(), SIGTERM)
+        for await _ in signals { break }
+        for node in nodes { try await node.close() }
+        source.cancel()
+        print("After the signal both nodes are closed.")
+    }
+}
+
+/// A store, and the cache that it shares.
+struct Node: Sendable {
+    private let manager: CacheManager
+    private let pages: SharedCache<Int, String>
+
+    init(_ file: URL, _ tier: MemorySharedTier) async throws {
+        manager = try await CacheManager.open(url: file)
+        let cache = try await manager.cache(
+            of: Int.self, String.self, named: "pages", version: "1", maxAge: .minutes(10),
+            options: CacheOptions(disk: DiskLimits(sizeLimit: 64 << 20)))
+        pages = try await cache.shared(through: tier)
+    }
+
+    func page(_ number: Int, from origin: Origin) async throws -> String {
+        try await pages.value(forKey: number) { number in await origin.page(number) }
+    }
+
+    /// First what is shared, then the store.
+    func close() async throws {
+        await pages.close()
+        try await manager.close()
+    }
+}
+
+/// What renders pages.
+actor Origin {
+    private(set) var count = 0
+
+    func page(_ number: Int) -> String {
+        count += 1
+        return "page \(number)"
+    }
+}
