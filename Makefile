@@ -183,11 +183,11 @@ census:
 ## Try it: make install               builds the command larder, and copies it with its manual and completions. PREFIX=/usr/local
 PREFIX ?= /usr/local
 install: setup
-	@env -u LARDER_STRICT swift build -c release --product larder
-	@bin=$$(swift build -c release --show-bin-path)/larder; \
+	@env -u LARDER_STRICT swift build -c release --scratch-path .build/install --static-swift-stdlib --product larder
+	@bin=.build/install/release/larder; \
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
 		"$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"; \
-	install -m 755 "$$bin" "$(DESTDIR)$(PREFIX)/bin/larder"; \
+	install -s -m 755 "$$bin" "$(DESTDIR)$(PREFIX)/bin/larder"; \
 	"$$bin" help --man >"$(DESTDIR)$(PREFIX)/share/man/man1/larder.1"; \
 	"$$bin" completions bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/larder"; \
 	"$$bin" completions zsh >"$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_larder"; \

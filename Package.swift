@@ -4,6 +4,16 @@ import PackageDescription
 /// Set to 1 by the Makefile: a warning is an error in our own builds, and never in a user's.
 let isStrict = Context.environment["LARDER_STRICT"] == "1"
 
+/// What Apple wants to know of an app that has the library.
+///
+/// Elsewhere it would make a bundle of resources.
+let privacyManifest = "PrivacyInfo.xcprivacy"
+#if os(macOS)
+let isOnMac = true
+#else
+let isOnMac = false
+#endif
+
 let floors: [SupportedPlatform] = [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)]
 
 /// The tests use what is newer than the floors, such as numbers of 128 bits.
@@ -44,7 +54,9 @@ let package = Package(
                 .embedInCode("0004_note.sql"), .embedInCode("0005_key-kind.sql"),
             ]),
         // The store without types: bytes in, bytes out.
-        .target(name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"]),
+        .target(
+            name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"],
+            exclude: isOnMac ? [] : [privacyManifest], resources: isOnMac ? [.process(privacyManifest)] : []),
         // A codec for any program; it knows nothing of the rest.
         .target(name: "LarderCBOR"),
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),

@@ -36,10 +36,13 @@ enum Drawing {
         for (index, part) in parts.enumerated() where part.value > 0 {
             let width = 700 * Double(part.value) / Double(whole)
             marks.append(bar(x, 0, width, 22, "c\(index % 6)", "\(part.name): \(Text.bytes(part.value))"))
-            if width > 60 { marks.append(text(x + 6, 36, part.name)) }
             x += width
         }
-        return svg(700, 40, title, marks)
+        // Thin parts have no room for a name.
+        let names = parts.enumerated().filter { $0.element.value > 0 }.map { index, part in
+            "<i class=\"c\(index % 6)\"></i> \(part.name) \(Text.bytes(part.value))"
+        }
+        return svg(700, 24, title, marks) + "<p>\(names.joined(separator: " &nbsp; "))</p>\n"
     }
 
     /// Bars that stand side by side, each with a number above and a name below it.

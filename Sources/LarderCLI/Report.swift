@@ -66,7 +66,7 @@ private struct Report {
         let (files, free) = (store.files, Int64(look.freePages) * 4096)
         return [
             ("database", max(0, files.database - free)), ("free pages", free), ("log", files.log),
-            ("files", files.values),
+            ("files", files.values), ("reserve for a full disk", files.ballast),
         ]
     }
 
@@ -116,13 +116,16 @@ private struct Report {
 
     private func block(_ look: CacheLook, _ cache: OpenedCache) throws -> String {
         let survey = try Survey(cache, shown: 10)
+        if survey.count == 0 {
+            return "<section><h2>\(name(of: look))</h2>\n<p>No entries.</p>\n" + (try hits(look)) + "</section>\n"
+        }
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(20)
         let tagTexts = tags.map { tag, count in
             let text = arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
             return "\(Drawing.escaped(Text.short(text))) (\(Text.number(count)))"
         }
         let counts =
-            "\(Text.number(survey.count)) entries of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
+            "\(survey.count == 1 ? "1 entry" : "\(Text.number(survey.count)) entries") of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
             + " \(Text.number(survey.unread)) without a stored read, \(Text.number(survey.pinned)) pinned"
         return "<section><h2>\(name(of: look))</h2>\n<p>\(counts)</p>\n" + (try hits(look))
             + "<div class=\"pair\"><div><h3>Sizes</h3>" + sizes(survey) + "</div><div><h3>Ages</h3>" + ages(survey)
@@ -171,7 +174,7 @@ private struct Report {
 
     private func entries(_ headers: [EntryHeader], _ now: Int64) -> String {
         let rows = headers.map { header in
-            let read = header.accessedAt == header.writtenAt ? "never" : Text.ago(header.accessedAt, now)
+            let read = header.accessedAt == header.writtenAt ? "–" : Text.ago(header.accessedAt, now)
             return row([
                 Text.bytes(header.size), Text.ago(header.writtenAt, now), read,
                 Drawing.escaped(Text.short(header.key.text(arguments))),
@@ -196,10 +199,11 @@ private struct Report {
         @media(prefers-color-scheme:dark){:root{--ink:#f2f2f4;--soft:#a1a1a8;--line:#3c3c42;--back:#161618;--c0:#6aa5ff;--c1:#f0aa4a}}
         body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--back);max-width:760px;margin:2rem auto;padding:0 1rem}
         h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}h3{font-size:.85rem;margin:.8rem 0 .2rem;color:var(--soft)}
-        p,i{color:var(--soft)}i{display:inline-block;width:.7em;height:.7em}i.c0{background:var(--c0)}i.c1{background:var(--c1)}
+        p,i{color:var(--soft)}i{display:inline-block;width:.7em;height:.7em}i.c0{background:var(--c0)}i.c1{background:var(--c1)}i.c2{background:#7a5cc8}i.c3{background:#2f9e77}i.c4{background:#c2405f}
         .tiles{display:flex;flex-wrap:wrap;gap:1.5rem}.tiles b{display:block;font-size:1.4rem}.tiles div{color:var(--soft)}
-        .tiles b{color:var(--ink)}table{border-collapse:collapse;font-size:.8rem;width:100%}
-        th,td{text-align:left;padding:.15rem .5rem .15rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
+        .tiles b{color:var(--ink)}table{border-collapse:collapse;font-size:.8rem;display:block;overflow-x:auto}
+        th,td{text-align:left;padding:.15rem .8rem .15rem 0;border-bottom:1px solid var(--line);white-space:nowrap}
+        td:last-child{white-space:normal;overflow-wrap:break-word;min-width:5rem}
         .pair{display:grid;grid-template-columns:1fr 1fr;gap:1.5rem}@media(max-width:600px){.pair{grid-template-columns:1fr}}
         svg{width:100%;height:auto;overflow:visible}text{font:9px system-ui,sans-serif;fill:var(--soft)}
         .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:#7a5cc8}.c3{fill:#2f9e77}.c4{fill:#c2405f}.c5{fill:#8a8a8e}

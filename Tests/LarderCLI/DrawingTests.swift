@@ -42,6 +42,15 @@ struct DrawingTests {
         }
     }
 
+    @Test func `each part of the bytes has a name, and an empty cache is one line`() throws {
+        let manager = try store.manager()
+        let _: Cache<Int, Int> = try manager.cache(named: "empty", version: "1", maxAge: .unlimited)
+        try manager.close()
+        let page = try report()
+        for name in ["database", "reserve for a full disk"] { #expect(page.contains("</i> \(name) "), "\(name)") }
+        #expect(page.contains("<section><h2>empty</h2>\n<p>No entries.</p>\n</section>"))
+    }
+
     @Test func `keys and tags can be hidden, and marks of HTML are none`() throws {
         let manager = try store.manager()
         let marks: Cache<String, String> = try manager.cache(named: "<b>\"&", version: "1", maxAge: .unlimited)

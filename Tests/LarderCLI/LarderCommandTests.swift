@@ -184,6 +184,43 @@ struct LarderCommandTests {
         try larder("doctor").expect("Nothing unusual.")
     }
 
+    @Test func `a large cache without a limit, and a clock that is ahead, are unusual`() throws {
+        let manager = try store.manager()
+        let many: Cache<Int, Int> = try manager.cache(named: "many", version: "1", maxAge: .unlimited)
+        try many.setValues((0..<999).map { ($0, $0) })
+        try larder("doctor").expect("Nothing unusual.")
+        many[999] = 999
+        let hints = try larder("doctor")
+        #expect(hints.status == 0 && hints.lines.last == "1 hint.")
+        #expect(
+            hints.lines.first?.hasPrefix("! No limit on disk bounds the cache “many”, which has 1,000 entries") == true)
+        try many.disk.setLimits(DiskLimits(countLimit: 2000))
+        try larder("doctor").expect("Nothing unusual.")
+        try manager.close()
+        store.clock.advance(by: .days(8))
+        let later = try store.manager()
+        let _: Cache<Int, Int> = try later.cache(named: "other", version: "1", maxAge: .unlimited)
+        try later.close()
+        let ahead = try larder("doctor").lines
+        #expect(
+            ahead.first?.hasPrefix("! A program with a clock that is ahead has opened the store") == true, "\(ahead)")
+    }
+
+    @Test(arguments: [("sl", "ls"), ("stat", "stats"), ("dokter", "doctor"), ("expor", "export")])
+    func `a verb that is mistyped is guessed`(typed: String, meant: String) throws {
+        try FilledStore.larder([typed]).expect(status: 64, error: "Did you mean “\(meant)”?")
+        try FilledStore.larder(["frobnicate"]).expect(status: 64, error: "There is no verb “frobnicate”. “larder help”")
+    }
+
+    @Test func `completions ask for the names of stores and caches`() throws {
+        #expect(try FilledStore.larder(["completions", "names", store.url.path]).lines == ["articles", "photos"])
+        let folder = try TemporaryFolder()
+        try FileManager.default.copyItem(at: store.url, to: folder("Mine.sqlite"))
+        try Data().write(to: folder("note.txt"))
+        try FilledStore.larder(["completions", "names"], environment: ["XDG_CACHE_HOME": folder.url.path]).expect(
+            "Mine")
+    }
+
     @Test func `a damaged entry is a problem, and 1`() throws {
         let manager = try store.manager()
         let articles: Cache<Int, FilledStore.Article> = try manager.cache(

@@ -5,10 +5,8 @@ import Larder
 public struct Article: Codable, Hashable, Sendable {
     /// The title.
     public var title: String
-    /// How often it was read.
-    public var readings = 0
 
-    /// Creates an article without readings.
+    /// Creates an article.
     public init(title: String) { self.title = title }
 }
 
@@ -21,15 +19,22 @@ public struct Caches: Sendable {
     public let manager: CacheManager
     /// The articles of the server.
     public let articles: Cache<Int, Article>
+    /// How often each was read, which no server knows: so it is no part of what expires.
+    public let readings: Cache<Int, Int>
     /// The articles that were read last, the newest last.
     public let recents: Cache<String, [Int]>
 
-    /// The version is that of the model: raise it if `Article` changes.
+    /// The version is that of the model: raise it if old articles no longer decode, or mean something else.
     public init(_ manager: CacheManager, version: CacheVersion = 1) async throws {
         self.manager = manager
-        // The first view finds what the last run has used in memory.
+        // The first view finds what the last run has used in memory. Old articles stay for a week, for the train.
         articles = try await manager.cache(
-            named: "articles", version: version, maxAge: .hours(1), options: CacheOptions(warms: .entries(100)))
+            named: "articles", version: version, maxAge: .hours(1),
+            options: CacheOptions(
+                disk: DiskLimits(sizeLimit: 200 << 20), keepsExpired: .days(7), warms: .entries(100)))
+        readings = try await manager.cache(
+            named: "readings", version: 1, maxAge: .unlimited,
+            options: CacheOptions(disk: DiskLimits(countLimit: 100_000)))
         recents = try await manager.cache(named: "recents", version: 1, maxAge: .unlimited)
     }
 }
@@ -52,14 +57,18 @@ public struct ArticleRepository: Sendable {
 
     /// Counts a reading, also if other tasks count at the same time.
     public func countReading(of id: Int) async throws {
-        try await caches.articles.update(id) { $0?.readings += 1 }
+        try await caches.readings.update(id) { $0 = ($0 ?? 0) + 1 }
     }
+
+    /// How often an article was read.
+    public func readings(of id: Int) async throws -> Int { try await caches.readings.value(forKey: id) ?? 0 }
 
     /// Removes an article and what points to it, both or none.
     public func delete(_ id: Int) async throws {
         let caches = caches
         try await caches.manager.transaction { transaction in
             try transaction.removeValue(forKey: id, in: caches.articles)
+            try transaction.removeValue(forKey: id, in: caches.readings)
             var all = try transaction.value(forKey: "all", in: caches.recents) ?? []
             all.removeAll { $0 == id }
             try transaction.setValue(all, forKey: "all", in: caches.recents)
@@ -72,7 +81,7 @@ public struct ArticleRepository: Sendable {
     }
 
     /// The articles that were read last.
-    public var recents: [Int] { caches.recents["all"] ?? [] }
+    public func recents() async throws -> [Int] { try await caches.recents.value(forKey: "all") ?? [] }
 }
 
 /// A list of titles over any cache: a real one in the app, and a fake in its test.

@@ -145,6 +145,17 @@ enum CookbookSnippets {
         guard articles[4] != nil else { throw Surprise() }
 
         do {
+            let feeds: Cache<String, [Int]> = try await manager.cache(named: "feeds", version: 1, maxAge: .minutes(5))
+            let ids = try await feeds.value(forKey: "home") { _ in [3, 1, 2] }
+            let loaded = try await articles.values(forKeys: ids) { missing in try await api.articles(missing) }
+            let shown = ids.compactMap { loaded[$0] }
+            guard shown.count == 3 else { throw Surprise() }
+        }
+        do {
+            let fresh = try await api.article(7)
+            try await articles.setValue(fresh, forKey: 7)
+        }
+        do {
             let policy = GenerationPolicy(
                 staleOnError: .seconds(86_400), refreshAhead: .probabilistic, softTimeout: .milliseconds(300),
                 timeout: .seconds(10))

@@ -38,7 +38,10 @@ enum PeerSnippets {
 
         let articles: Cache<Int, Article> = try await manager.cache(named: "articles", version: "3", maxAge: .days(7))
         try await articles.setValues([7: Article(title: "On jars"), 11: Article(title: "On labels")])
-        let latest = try await articles.entries(orderedBy: .written, descending: true, limit: 20).map { $0.value }
+        var latest: [Article] = []
+        for try await entry in articles.entries(orderedBy: .written, descending: true, limit: 20).async {
+            latest.append(entry.value)
+        }
         try await articles.update(7) { $0?.title = "On lids" }
         guard latest.count == 2 else { throw Surprise() }
         try await manager.close()

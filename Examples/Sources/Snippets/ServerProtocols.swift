@@ -51,6 +51,7 @@ enum Vapor {
         func set<T: Encodable & Sendable>(
             _ key: String, to value: T?, expiresIn time: CacheExpirationTime?
         ) -> EventLoopFuture<Void>
+        func set<T: Encodable & Sendable>(_ key: String, to value: T?) -> EventLoopFuture<Void>
         func `for`(_ request: Request) -> Self
     }
 }

@@ -6,7 +6,8 @@ struct CacheService: Service {
     let manager: CacheManager
 
     func run() async throws {
-        try await gracefulShutdown()
+        // It throws if another service has failed, and the store is closed all the same.
+        try? await gracefulShutdown()
         try await manager.close()
     }
 }
@@ -25,7 +26,10 @@ struct CacheDriver: PersistDriver {
 
     func set(key: String, value: some Codable & Sendable, expires: Duration?) async throws {
         let data = try JSONEncoder().encode(value)
-        try await cache.setValue(data, forKey: key, maxAge: expires.map { .duration($0) })
+        // Without an end a value keeps the one that it has.
+        let end = try await cache.metadata(forKey: key)?.expiresAt
+        try await cache.setValue(
+            data, forKey: key, maxAge: expires.map { .duration($0) } ?? end.map { .until($0) })
     }
 
     func get<Object: Codable & Sendable>(key: String, as object: Object.Type) async throws -> Object? {
@@ -55,6 +59,10 @@ struct VaporCache: Vapor.Cache {
             let data = try value.map { try JSONEncoder().encode($0) }
             try await cache.setValue(data, forKey: key, maxAge: time.map { .seconds(Double($0.seconds)) })
         }
+    }
+
+    func set<T: Encodable & Sendable>(_ key: String, to value: T?) -> Vapor.EventLoopFuture<Void> {
+        set(key, to: value, expiresIn: nil)
     }
 
     func `for`(_ request: Vapor.Request) -> Self { Self(cache: cache, eventLoop: request.eventLoop) }

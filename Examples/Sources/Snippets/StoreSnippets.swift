@@ -178,6 +178,7 @@ enum StoreSnippets {
         }
         try await codes(articles, article)
         try failuresOnOneThread(articles, article)
+        print(try await articles.explain(7))
 
         print(articles)
         print(manager)
@@ -202,7 +203,6 @@ enum StoreSnippets {
         } catch {
             print(error.code, error.message)
         }
-        print(try articles.explain(7))
     }
 
     private static func compatibility(_ file: URL) throws {

@@ -200,6 +200,8 @@ extension Cache: CustomStringConvertible {
     ///
     /// The entries on disk are not counted for it.
     public var description: String {
-        "Cache(\"\(name)\", version \"\(version)\", \(memory.count) entries in memory, \(manager.place))"
+        let count = memory.count
+        return
+            "Cache(\"\(name)\", version \"\(version)\", \(count) \(count == 1 ? "entry" : "entries") in memory, \(manager.place))"
     }
 }

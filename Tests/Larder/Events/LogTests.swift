@@ -197,7 +197,7 @@ struct LogTests {
         #expect("\(manager)" == "CacheManager(\(place.url.path), no open caches)")
         let cache: Cache<Int, String> = try manager.cache(named: "a", version: 3, maxAge: .hours(1))
         cache[1] = "x"
-        #expect("\(cache)" == "Cache(\"a\", version \"3\", 1 entries in memory, \(place.url.path))")
+        #expect("\(cache)" == "Cache(\"a\", version \"3\", 1 entry in memory, \(place.url.path))")
         #expect("\(manager)" == "CacheManager(\(place.url.path), open: \"a\")")
         try manager.close()
         #expect("\(manager)" == "CacheManager(\(place.url.path), closed)")
