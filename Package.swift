@@ -35,8 +35,9 @@ let package = Package(
     targets: [
         .systemLibrary(
             name: "LarderCSQLite",
-            pkgConfig: "sqlite3",
-            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
+            // On a Mac it would find that of Homebrew, in place of the system's.
+            pkgConfig: isOnMac ? nil : "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(
             name: "LarderCOpenSSL",
             pkgConfig: "openssl",

@@ -52,7 +52,9 @@ let entryVerbs = [
             let cache = try arguments.cache()
             let key = try cache.key(arguments[2] ?? "", arguments)
             switch try cache.rows.inspect(key) {
-            case .row(let row): try printValue(row.payload, cache, arguments)
+            case .row(let row):
+                try printValue(row.payload, cache, arguments)
+                if row.header.end < cache.now { Output.complain("It has expired: a program finds nothing there.") }
             case .damaged:
                 throw Failure(65, "The entry \(key.text(arguments)) is damaged. The program finds nothing there.")
             case .absent, .superseded:

@@ -17,7 +17,8 @@ let helpVerbs = [
         arguments in
         // What the scripts ask: the stores of this user, or the caches of one.
         if arguments[0] == "names" {
-            try Output.put(try Completions.names(arguments[1], arguments).map { $0 + "\n" }.joined())
+            let names = try Completions.names(arguments[1], arguments)
+            try Output.put(names.filter { Text.escaped($0) == $0 }.map { $0 + "\n" }.joined())
             return 0
         }
         guard let script = Completions.script(for: arguments[0] ?? "") else {
@@ -163,10 +164,15 @@ private enum Completions {
               case $word in
                 -*) COMPREPLY=($(compgen -W "${options// /$IFS}" -- "$word")) ;;
                 *)
-                  local names=
-                  [ "$COMP_CWORD" -eq 2 ] && names=$(larder completions names 2>/dev/null)
-                  [ "$COMP_CWORD" -eq 3 ] && names=$(larder completions names "${COMP_WORDS[2]}" 2>/dev/null)
-                  COMPREPLY=($(compgen -W "$names" -- "$word") $(compgen -f -- "$word")) ;;
+                  COMPREPLY=($(compgen -f -- "$word"))
+                  # Not by compgen -W, which would run what a name of a cache says.
+                  local name store=()
+                  [ "$COMP_CWORD" -eq 3 ] && store=("${COMP_WORDS[2]}")
+                  if [ "$COMP_CWORD" -le 3 ]; then
+                    while IFS= read -r name; do
+                      [ "${name:0:${#word}}" = "$word" ] && COMPREPLY+=("$name")
+                    done < <(larder completions names ${store[@]+"${store[@]}"} 2>/dev/null)
+                  fi ;;
               esac
             }
             complete -o filenames -F _larder larder

@@ -185,7 +185,8 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
     if arguments.has("--json") {
         return try Output.json(
             describe(look).merging([
-                "format": "larder.cache/1", "size": survey.size, "expired": survey.expired, "unread": survey.unread,
+                "format": "larder.cache/1", "entries": survey.count, "size": survey.size, "expired": survey.expired,
+                "unread": survey.unread,
                 "pinned": survey.pinned, "files": survey.files,
                 "limits": limits.map { limit in
                     ["entries": limit.count, "bytes": limit.size, "coldestAccess": Text.moment(limit.coldest)]

@@ -212,6 +212,27 @@ struct LarderCommandTests {
         try FilledStore.larder(["frobnicate"]).expect(status: 64, error: "There is no verb “frobnicate”. “larder help”")
     }
 
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/bin/bash"), "needs bash"))
+    func `the names that are completed are no commands`() throws {
+        let manager = try store.manager()
+        let folder = try TemporaryFolder()
+        for name in ["user-$(touch \(folder("ran").path))", "user-`touch \(folder("ran").path)`", "user-\u{1B}[31m"] {
+            let _: Cache<Int, Int> = try manager.cache(named: name, version: "1", maxAge: .unlimited)
+        }
+        try manager.close()
+        let larder = ChildProcess.folder.appendingPathComponent("larder").path
+        let script = """
+            larder() { '\(larder)' "$@"; }
+            eval "$(larder completions bash)"
+            COMP_WORDS=(larder keys '\(store.url.path)' user) COMP_CWORD=3
+            _larder
+            printf '%s\\n' "${COMPREPLY[@]}"
+            """
+        let lines = try ChildProcess(command: ["bash", "-c", script]).finish().lines
+        #expect(lines.count == 2 && lines.allSatisfy { $0.hasPrefix("user-") })
+        #expect(!FileManager.default.fileExists(atPath: folder("ran").path))
+    }
+
     @Test func `completions ask for the names of stores and caches`() throws {
         #expect(try FilledStore.larder(["completions", "names", store.url.path]).lines == ["articles", "photos"])
         let folder = try TemporaryFolder()
