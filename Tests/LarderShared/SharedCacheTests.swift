@@ -435,11 +435,17 @@ struct SharedCacheTests {
             defer { ended.open() }
             return "late"
         }
-        let timers = a.store.clock.pendingCount
-        let task = Task { try await value("a") }
+        let isEnded = Locked(false)
+        let task = Task {
+            defer { isEnded.change { $0 = true } }
+            return try await value("a")
+        }
         try await begun.waitInTask()
-        try await Waiting.until { a.store.clock.pendingCount > timers }
-        a.store.clock.advance(by: .seconds(10))
+        // The timer of the load may come a little after the load has begun.
+        try await Waiting.until {
+            a.store.clock.advance(by: .seconds(10))
+            return isEnded.value
+        }
         let error = await #expect(throws: CacheError.self) { try await task.value }
         #expect(error?.code == .timedOut)
         // It would wait for two minutes for a lease that is held.
