@@ -47,7 +47,7 @@ public final class HTTPCache: Sendable {
     ///   - manager: The manager of the store.
     ///   - name: The name of the cache of fields and small bodies; that of large bodies has "bodies" behind it, and that of what
     ///     other nodes have asked for has "shared".
-    ///   - tier: What connects the caches of several nodes; nil if there is one.
+    ///   - tier: What connects the caches of several nodes; nil for a node alone.
     ///   - options: The options, which have to be the same on all nodes.
     /// - Throws: `.invalidConfiguration` for negative limits. Else an error of `manager.cache(named:)`, or of `shared(through:)`.
     public init(

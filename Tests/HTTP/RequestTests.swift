@@ -168,26 +168,6 @@ struct HTTPRequestTests {
         await #expect(throws: HTTPBench.Lost.self) { _ = try await bench.get() }
     }
 
-    @Test func `while the origin fails all who wait get what is stored`() async throws {
-        let bench = try await HTTPBench()
-        let gate = LoadGate()
-        bench.answer(200, [("Cache-Control", "max-age=1, stale-if-error=60")])
-        bench.answers.change {
-            $0[1] = { _ in
-                try await gate.waitInTask()
-                return HTTPResponse(status: 503, fields: [], body: Data())
-            }
-        }
-        _ = try await bench.get()
-        bench.wait(2)
-        let texts = try await withThrowingTaskGroup(of: String.self) { group in
-            for _ in 0..<100 { group.addTask { try await bench.get().text } }
-            gate.open()
-            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
-        }
-        #expect(texts == ["body 0"])
-    }
-
     @Test func `without a word of it an error is an error, unless the options say otherwise`() async throws {
         for (options, isServed) in [(HTTPOptions(), false), (HTTPOptions(staleIfError: .seconds(60)), true)] {
             let bench = try await HTTPBench(options)
