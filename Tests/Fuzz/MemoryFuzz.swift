@@ -1,4 +1,6 @@
-// Built into one module with the sources of the memory cache; see run.sh.
+// Linked with the modules of the library, which are compiled for libFuzzer too; see run.sh.
+
+import Larder
 
 /// What the fuzzer's bytes do to a cache and to a naive model of it, which must stay equal.
 private struct Machine<Key: Hashable & Sendable> {
