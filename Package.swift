@@ -154,6 +154,8 @@ var settings: [SwiftSetting] = ["ExistentialAny", "InternalImportsByDefault", "M
     .enableUpcomingFeature($0)
 }
 if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
+// Nobody debugs on the machine of CI, and it takes an eighth of the time to compile.
+if isStrict, Context.environment["CI"] == "true" { settings.append(.unsafeFlags(["-Xfrontend", "-gnone"])) }
 if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
 
 /// Set by `make quick`: the only test target of the build.
