@@ -204,7 +204,7 @@ release-store: setup
 
 ## Work on it: make docs              the documentation as pages that open from disk. Warnings and broken links are errors
 docs: setup
-	rm -rf .build/symbol-graphs .build/docs-archive .build/Larder.docc && mkdir -p .build/symbol-graphs
+	rm -rf .build/symbol-graphs .build/Larder.doccarchive .build/Larder.docc && mkdir -p .build/symbol-graphs
 	cp -R Sources/Larder/Documentation.docc .build/Larder.docc
 	# Pages link to files, so that links work where the project is stored. DocC wants names.
 	sed -E -i.bak 's|\]\(([./A-Za-z]*/)?([A-Za-z]+)\.md\)|](doc:\2)|g' .build/Larder.docc/*/*.md && rm .build/Larder.docc/*/*.bak
@@ -216,8 +216,8 @@ docs: setup
 			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap \
 			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCOpenSSL/module.modulemap; \
 	done
-	docc convert .build/Larder.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
-	.ci/site .build/docs-archive .build/docs
+	docc convert .build/Larder.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/Larder.doccarchive
+	.ci/site .build/Larder.doccarchive .build/docs
 	swift build --product larder && "$$(swift build --show-bin-path)/larder" help --man >.build/docs/larder.1
 
 clean:
