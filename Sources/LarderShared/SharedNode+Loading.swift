@@ -125,6 +125,7 @@ extension SharedNode {
             try Task.checkCancellation()
             guard isReadable else {
                 guard let made = try await make?(rest) else { return }
+                count { $0.loadsAlone += made.count { $0 != nil } }
                 for (place, result) in zip(rest, made) { found.results[place] = result.map(local) }
                 return
             }

@@ -78,7 +78,12 @@ public struct SharedStatistics: Hashable, Sendable {
     public internal(set) var messages = 0
 
     /// The number of calls of the tier that have failed.
+    ///
+    /// While the tier cannot be reached nothing is called: see ``loadsAlone``.
     public internal(set) var failures = 0
+
+    /// The number of values that this node has loaded without asking the tier, which could not be reached or was not up to date.
+    public internal(set) var loadsAlone = 0
 
     /// The number of times that the tier has lost writes and removals which it had confirmed.
     public internal(set) var lostWrites = 0

@@ -29,6 +29,7 @@ struct SharedOutageTests {
         #expect(try await node.get("b") == nil)
         #expect(node.shared.statistics.pendingRemovals == 2 && node.shared.health != .current)
         #expect(node.tier.count(of: .fetch) == 0)
+        #expect(node.shared.statistics.loadsAlone == 2 && node.shared.statistics.failures == 0)
     }
 
     @Test func `a removal tells whether the tier has it`() async throws {
