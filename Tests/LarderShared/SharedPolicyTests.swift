@@ -77,7 +77,7 @@ struct SharedPolicyTests {
         #expect(try await nodes[1].shared.value(forKey: "a") == nil)
         #expect(try await nodes[1].shared.value(forKey: "b") == "red")
         try await nodes[1].shared.removeAll(tagged: "own")
-        #expect(try await nodes[0].shared.value(forKey: "b") == nil)
+        try await Waiting.asking { try await nodes[0].shared.value(forKey: "b") == nil }
         withExtendedLifetime(stores) {}
     }
 
