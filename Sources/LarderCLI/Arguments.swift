@@ -21,13 +21,15 @@ struct Verb: Sendable {
     var flags: [String] = []
     /// The options with a value.
     var values: [String] = []
+    /// The options of all verbs that this one has too, unless it changes the store.
+    var common = ["--json", "--redact", "--at"]
     /// A Boolean value that indicates whether the verb changes the store.
     var isChange = false
     let run: @Sendable (Arguments) throws -> Int32
 
     /// All options that stand alone, and all that have a value.
-    var allFlags: [String] { flags + (isChange ? ["-n", "--yes"] : ["--json", "--redact"]) }
-    var allValues: [String] { values + (isChange ? [] : ["--at"]) }
+    var allFlags: [String] { flags + (isChange ? ["-n", "--yes"] : common.filter { $0 != "--at" }) }
+    var allValues: [String] { values + (isChange ? [] : common.filter { $0 == "--at" }) }
 
     fileprivate var wordCount: ClosedRange<Int> {
         let all = words.split(separator: " ")
@@ -67,7 +69,7 @@ struct Arguments {
                 words.append(argument)
             } else {
                 let all = (verb.allFlags + verb.allValues).joined(separator: " ")
-                throw .usage("“\(argument)” is no option of “\(verb.name)”. It has: \(all)")
+                throw .usage("“\(argument)” is no option of “\(verb.name)”. It has: \(all.isEmpty ? "none" : all)")
             }
         }
         if !verb.wordCount.contains(words.count) {

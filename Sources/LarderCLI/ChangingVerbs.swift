@@ -60,10 +60,14 @@ let changingVerbs = [
 
 /// The verbs that make other files of a store.
 let copyingVerbs = [
-    Verb(name: "bake", words: "STORE FILE", summary: "a compact copy, from which new stores can begin") { arguments in
+    Verb(
+        name: "bake", words: "STORE FILE", summary: "a compact copy, from which new stores can begin", common: []
+    ) { arguments in
         let store = try arguments.store()
         let target = OpenedStore.realPath(URL(fileURLWithPath: arguments[1] ?? "").path)
-        try store.store.bake(to: target)
+        do { try store.store.bake(to: target) } catch let error as StoreError where error.code == .storageUnavailable {
+            throw Failure(73, error.message)
+        }
         let baked = try OpenedStore(target, arguments)
         let (look, files) = (try baked.look(), baked.files)
         let count = look.caches.reduce(0) { $0 + $1.count }

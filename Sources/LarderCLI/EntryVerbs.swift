@@ -8,7 +8,7 @@ let entryVerbs = [
     Verb(
         name: "keys", words: "STORE CACHE",
         summary: "keys, one a line; --prefix --match --tag --expired --larger --older --by",
-        flags: ["--expired", "-r", "-0"],
+        flags: ["--expired", "-r", "-0", "--hex"],
         values: ["--prefix", "--match", "--tag", "--larger", "--older", "--by", "--limit"],
         run: { arguments in
             try listKeys(try arguments.cache(), arguments)
@@ -26,11 +26,11 @@ let entryVerbs = [
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         var table = Table("TAG", " ENTRIES")
         for (tag, count) in tags {
-            let tag = arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
+            let tag = shown(tag, arguments)
             if arguments.has("--json") { try Output.json(["format": "larder.tags/1", "tag": tag, "entries": count]) }
             table.add(Text.escaped(tag), Text.number(count))
         }
-        if !arguments.has("--json") { try table.print() }
+        if !arguments.has("--json") { try table.print(orSay: "No entry has a tag.") }
         return 0
     },
     Verb(
@@ -47,8 +47,8 @@ let entryVerbs = [
         }),
     Verb(
         name: "get", words: "STORE CACHE KEY", summary: "the value; --raw for its bytes", flags: keyFlags + ["--raw"],
+        common: ["--json", "--at"],
         run: { arguments in
-            if arguments.has("--redact") { throw Failure.usage("“get” prints a value, and has no --redact.") }
             let cache = try arguments.cache()
             let key = try cache.key(arguments[2] ?? "", arguments)
             switch try cache.rows.inspect(key) {
@@ -70,6 +70,11 @@ let entryVerbs = [
         return 0
     },
 ]
+
+/// A tag, or a hash of it.
+func shown(_ tag: String, _ arguments: Arguments) -> String {
+    arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
+}
 
 /// The header of the key of a call; says so if there is none.
 private func header(of cache: OpenedCache, _ arguments: Arguments) throws -> EntryHeader? {
@@ -99,12 +104,20 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
         count += 1
         if arguments.has("--json") {
             try Output.json(describe(header, arguments).merging(["format": "larder.key/1"]) { $1 })
-        } else if arguments.has("-0"), case .text(let text) = header.key, !arguments.has("--redact") {
-            try Output.put(text + "\0")
         } else {
-            try Output.put(header.key.text(arguments) + (arguments.has("-0") ? "\0" : "\n"))
+            var text = header.key.text(arguments)
+            switch header.key {
+            case .text(let exact) where arguments.has("-0") && !arguments.has("--redact"): text = exact
+            case .blob(let bytes) where arguments.has("--hex") && !arguments.has("--redact"):
+                text = Text.hexadecimal(bytes)
+            default: break
+            }
+            try Output.put(text + (arguments.has("-0") ? "\0" : "\n"))
         }
         return true
+    }
+    if prefix != nil || pattern != nil, try cache.rows.headers(KeyRange(prefix: ""), limit: 1).rows.isEmpty {
+        Output.complain("The cache has no keys that are texts, and --prefix and --match find those alone.")
     }
     if let tag = arguments.value("--tag") {
         if order != nil || range.isDescending {
@@ -148,11 +161,11 @@ private func listTop(_ cache: OpenedCache, _ arguments: Arguments) throws {
         }
         table.add(
             Text.bytes(header.size), Text.ago(header.writtenAt, cache.now),
-            header.accessedAt == header.writtenAt ? "never" : Text.ago(header.accessedAt, cache.now),
+            header.accessedAt == header.writtenAt ? "not stored" : Text.ago(header.accessedAt, cache.now),
             expiry(of: header, cache.now), header.file == nil ? "row" : "file", header.key.text(arguments))
         return true
     }
-    if !arguments.has("--json") { try table.print() }
+    if !arguments.has("--json") { try table.print(orSay: "The cache is empty.") }
 }
 
 private func expiry(of header: EntryHeader, _ now: Int64) -> String {
@@ -194,7 +207,7 @@ private func describe(_ header: EntryHeader, _ arguments: Arguments) -> [String:
         "accessedAt": Text.moment(header.accessedAt),
         "expiresAt": header.end == .max ? NSNull() : Text.moment(header.end), "isPinned": header.meta.isPinned,
         "isFile": header.file != nil, "cost": header.meta.cost ?? NSNull(),
-        "tags": arguments.has("--redact") ? [] : header.meta.tags.sorted(),
+        "tags": header.meta.tags.sorted().map { shown($0, arguments) },
     ]
 }
 
@@ -216,14 +229,14 @@ private func show(_ header: EntryHeader, _ cache: OpenedCache, _ arguments: Argu
         "\(Text.number(header.size)) bytes, \(header.file.map { arguments.has("--redact") ? "in a file" : "in the file \(Text.escaped($0))" } ?? "in its row")"
     )
     try line("written", moment(header.writtenAt))
-    try line("last read", header.accessedAt == header.writtenAt ? "never" : moment(header.accessedAt))
+    try line("last read", header.accessedAt == header.writtenAt ? "not stored" : moment(header.accessedAt))
     let isOwn = header.expiresAt != nil || meta.slidingAge != nil
     let end = header.end == .max ? "never" : "\(Text.moment(header.end)) (\(expiry(of: header, cache.now)))"
     try line("expires", end + (isOwn ? ", by an age of its own" : ", by the age of the cache"))
     try line("pinned", meta.isPinned ? "yes" : "no")
     if let cost = meta.cost { try line("cost", Text.number(cost)) }
-    if !meta.tags.isEmpty && !arguments.has("--redact") {
-        try line("tags", meta.tags.sorted().map(Text.escaped).joined(separator: ", "))
+    if !meta.tags.isEmpty {
+        try line("tags", meta.tags.sorted().map { Text.escaped(shown($0, arguments)) }.joined(separator: ", "))
     }
     if let data = meta.extendedData { try line("extended", "\(Text.number(data.count)) bytes") }
 }

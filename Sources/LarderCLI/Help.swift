@@ -3,7 +3,8 @@ internal import LarderStore
 
 /// The verbs that explain the command.
 let helpVerbs = [
-    Verb(name: "help", words: "[VERB]", summary: "what a verb does, and its options", flags: ["--man"]) { arguments in
+    Verb(name: "help", words: "[VERB]", summary: "what a verb does, and its options", flags: ["--man"], common: []) {
+        arguments in
         if arguments.has("--man") {
             try Output.put(Help.manual)
         } else if let name = arguments[0] {
@@ -13,8 +14,10 @@ let helpVerbs = [
         }
         return 0
     },
-    Verb(name: "completions", words: "SHELL [STORE]", summary: "a script that completes words in bash, zsh or fish") {
-        arguments in
+    Verb(
+        name: "completions", words: "SHELL [STORE]", summary: "a script that completes words in bash, zsh or fish",
+        common: []
+    ) { arguments in
         // What the scripts ask: the stores of this user, or the caches of one.
         if arguments[0] == "names" {
             let names = try Completions.names(arguments[1], arguments)
@@ -41,7 +44,8 @@ enum Help {
         "--expired": ("", "those that have expired, instead of those that have not"),
         "-r": ("", "in the reverse order"), "-0": ("", "a zero byte behind each key, for xargs -0"),
         "--text": ("", "KEY is a text"), "--integer": ("", "KEY is a number"),
-        "--hex": ("", "KEY is CBOR in hexadecimal digits"), "--raw": ("", "the stored bytes"),
+        "--hex": ("", "KEY is CBOR in hexadecimal digits; keys: prints keys that are neither texts nor numbers so"),
+        "--raw": ("", "the stored bytes"),
         "--every": ("AGE", "the time between two lines; 1s if it is missing"), "-o": ("FILE", "the file to write"),
         "--to-size": ("SIZE", "until the entries have so many bytes"),
         "--to-count": ("N", "until there are so many entries"), "--json": ("", "a line of JSON for each object"),

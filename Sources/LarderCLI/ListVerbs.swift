@@ -50,7 +50,7 @@ private func listStores(_ arguments: Arguments) throws {
             Output.complain(failure.message)
         }
     }
-    if !arguments.has("--json") { try table.print() }
+    if !arguments.has("--json") { try table.print(orSay: "There is no store in \(Text.escaped(folder)).") }
 }
 
 private func listCaches(_ store: OpenedStore, _ arguments: Arguments) throws {
@@ -65,7 +65,7 @@ private func listCaches(_ store: OpenedStore, _ arguments: Arguments) throws {
             Text.escaped(declaration.name), Text.escaped(declaration.version), Text.escaped(declaration.codec),
             declaration.ageRule.text, Text.number(cache.count), cache.limits.text, Text.ago(cache.openedAt, store.now))
     }
-    if !arguments.has("--json") { try table.print() }
+    if !arguments.has("--json") { try table.print(orSay: "The store has no cache.") }
 }
 
 private func describe(_ cache: CacheLook) -> [String: Any] {

@@ -74,7 +74,11 @@ struct Table {
 
     mutating func add(_ cells: String...) { rows.append(cells) }
 
-    func print() throws(Failure) { for line in lines { try Output.line(line) } }
+    /// Prints the rows, or what is said if there are none.
+    func print(orSay nothing: String? = nil) throws(Failure) {
+        if let nothing, rows.isEmpty { return try Output.line(nothing) }
+        for line in lines { try Output.line(line) }
+    }
 
     var lines: [String] {
         let titles = heads.map { $0.trimmingCharacters(in: .whitespaces) }

@@ -7,10 +7,12 @@ let drawingVerbs = [
     Verb(
         name: "watch", words: "STORE [CACHE]",
         summary: "a line a second: entries, writes, and hits once programs report them (hourly)",
-        values: ["--every", "--limit"], run: watch),
-    Verb(name: "report", words: "STORE", summary: "all of it as one page; -o FILE.html", values: ["-o"]) { arguments in
+        values: ["--every", "--limit"], common: ["--json", "--redact"], run: watch),
+    Verb(
+        name: "report", words: "STORE", summary: "all of it as one page; -o FILE.html", values: ["-o"],
+        common: ["--redact", "--at"]
+    ) { arguments in
         guard let file = arguments.value("-o") else { throw Failure.usage("“report” needs a file: -o report.html") }
-        if arguments.has("--json") { throw Failure.usage("“report” writes a page. “stats --json” has its numbers.") }
         let store = try arguments.store()
         let (path, main) = (OpenedStore.realPath(file), OpenedStore.realPath(store.path))
         if path.hasPrefix(main) || path.hasPrefix(ValueFiles.folder(of: main) + "/") {
@@ -121,7 +123,7 @@ private struct Report {
         }
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(20)
         let tagTexts = tags.map { tag, count in
-            let text = arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
+            let text = shown(tag, arguments)
             return "\(Drawing.escaped(Text.short(text))) (\(Text.number(count)))"
         }
         let counts =

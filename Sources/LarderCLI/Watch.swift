@@ -6,7 +6,6 @@ internal import LarderStore
 func watch(_ arguments: Arguments) throws -> Int32 {
     let store = try arguments.store()
     if let name = arguments[1] { _ = try store.cache(name) }
-    if arguments.value("--at") != nil { throw Failure.usage("“watch” shows the present, and has no --at.") }
     let every = try arguments.milliseconds("--every") ?? 1000
     if every < 1000 { throw Failure.usage("“--every” is one second or more.") }
     var rest = try arguments.number("--limit") ?? .max

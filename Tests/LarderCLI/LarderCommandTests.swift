@@ -112,13 +112,38 @@ struct LarderCommandTests {
         try larder("keys", "photos", "--larger", "2K").expect("covers/large")
         try larder("keys", "photos", "--older", "2h").expect()
         try larder("keys", "photos", "--larger", "2K", "--redact").expect("key-b2af886d02a20b2b")
+        for option in ["--prefix", "--match"] {
+            try larder("keys", "articles", option, "4*").expect(error: "The cache has no keys that are texts")
+        }
+    }
+
+    @Test func `keys that are neither texts nor numbers, as get takes them`() throws {
+        struct Place: Codable, Hashable, Sendable { let x: Int }
+        let places: Cache<Place, String> = try store.manager().cache(named: "places", version: "1", maxAge: .unlimited)
+        try places.setValue("here", forKey: Place(x: 1))
+        try larder("keys", "places").expect("{\"x\": 1}")
+        try larder("keys", "places", "--hex").expect("a1617801")
+        try larder("get", "places", "a1617801", "--hex").expect("\"here\"")
+    }
+
+    @Test func `what is empty is said in words`() throws {
+        let manager = try store.manager()
+        let empty: Cache<Int, Int> = try manager.cache(named: "empty", version: "1", maxAge: .unlimited)
+        try larder("top", "empty").expect("The cache is empty.")
+        try larder("tags", "empty").expect("No entry has a tag.")
+        for name in ["articles", "photos", "empty"] { try manager.removeCache(named: name) }
+        try larder("ls").expect("The store has no cache.")
+        let folder = try TemporaryFolder()
+        try FilledStore.larder(["ls"], environment: ["XDG_CACHE_HOME": folder.url.path]).expect(
+            "There is no store in \(folder.url.path).")
+        withExtendedLifetime(empty) {}
     }
 
     @Test func `the largest and the coldest`() throws {
         try larder("top", "photos", "--limit", "2").expect(
-            "  SIZE  WRITTEN     LAST READ  EXPIRES  WHERE  KEY",
-            "3.0 KB  1 hour ago  never      never    file   covers/large",
-            "   5 B  1 hour ago  never      expired  row    covers/small\\u0007")
+            "  SIZE  WRITTEN     LAST READ   EXPIRES  WHERE  KEY",
+            "3.0 KB  1 hour ago  not stored  never    file   covers/large",
+            "   5 B  1 hour ago  not stored  expired  row    covers/small\\u0007")
         #expect(
             try larder("top", "articles", "--by", "access", "--limit", "1").lines.last?.hasSuffix("row    7") == true)
     }
@@ -170,6 +195,8 @@ struct LarderCommandTests {
         #expect(exported.count == 5 && exported.allSatisfy { $0.contains("\"format\":\"larder.export/1\"") })
         #expect(exported.contains { $0.contains("\"payload\":\"dGV4dA==\"") })
         #expect(try !larder("show", "photos", "covers/large", "--redact").lines.contains { $0.contains("covers") })
+        let tags = try larder("show", "articles", "42", "--redact").lines.filter { $0.hasPrefix("tags") }
+        #expect(tags.count == 1 && tags[0].split(separator: "key-").count == 3, "\(tags)")
         #expect(try !larder("tags", "articles", "--redact").lines.contains { $0.contains("jars") })
         #expect(try !larder("export", "photos", "--redact").lines.contains { $0.contains("covers") })
         for verb in ["ls", "stats", "verify"] {
@@ -177,6 +204,45 @@ struct LarderCommandTests {
                 #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(line.utf8)) }
             }
         }
+    }
+
+    @Test func `the fields of lines for programs are those of their page`() throws {
+        let page = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+                "../../Sources/Larder/Documentation.docc/Internals/CommandLines.md"), encoding: .utf8)
+        func words(_ text: Substring) -> Set<String> {
+            Set(text.split(separator: "`").enumerated().filter { $0.offset % 2 == 1 }.map { String($0.element) })
+        }
+        func common(_ of: String) throws -> Set<String> {
+            words(try #require(page.split(separator: "\n").first { $0.hasPrefix("The fields of \(of) are ") }))
+        }
+        let (cache, entry) = (try common("a cache"), try common("an entry"))
+        var documented: [String: Set<String>] = [:]
+        for line in page.split(separator: "\n") where line.contains("| `larder.") {
+            let cells = line.split(separator: "|")
+            let format = try #require(words(cells[1]).first)
+            documented[format] = words(cells[2]).union(cells[2].contains("of a cache") ? cache : [])
+                .union(cells[2].contains("of an entry") ? entry : [])
+        }
+        let folder = ["XDG_CACHE_HOME": store.url.deletingLastPathComponent().path]
+        var lines = try FilledStore.larder(["ls", "--json"], environment: folder).lines
+        for call in [
+            ["ls"], ["stats"], ["stats", "articles"], ["keys", "articles"], ["top", "photos"], ["tags", "articles"],
+            ["show", "articles", "42"], ["get", "articles", "42"], ["export"], ["verify"],
+        ] { lines += try filled.larder(call + ["--json"]).lines }
+        lines += try FilledStore.larder(["watch", store.url.path, "--json", "--limit", "1"]).lines
+        let ahead = try CacheManager(url: store.url)
+        let _: Cache<Int, Int> = try ahead.cache(named: "other", version: "1", maxAge: .unlimited)
+        try ahead.close()
+        lines += try filled.larder(["doctor", "--json"]).lines
+        var printed: [String: Set<String>] = [:]
+        for line in lines {
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            let format = try #require(object["format"] as? String)
+            let fields = Set(object.keys).subtracting(["format"])
+            #expect(printed.updateValue(fields, forKey: format).map { $0 == fields } ?? true, "\(format)")
+        }
+        #expect(printed == documented)
     }
 
     @Test func `a sound store has nothing to verify and nothing unusual`() throws {

@@ -26,7 +26,12 @@ struct RefusalTests {
         (["ls", "--verbose"], "“--verbose” is no option of “ls”."),
         (["ls", "a", "--at", "yesterday"], "“--at” takes a moment, such as 2026-11-28T12:00:00Z"),
         (["keys", "a", "b", "--older", "999999999999d"], "“--older” takes an age, such as 90s, 2h or 7d"),
-        (["get", "a", "b", "1", "--redact"], "“get” prints a value, and has no --redact."),
+        (
+            ["get", "a", "b", "1", "--redact"],
+            "“--redact” is no option of “get”. It has: --text --integer --hex --raw --json --at"
+        ), (["report", "a", "-o", "x", "--json"], "“--json” is no option of “report”. It has: --redact -o --at"),
+        (["watch", "a", "--at", "x"], "“--at” is no option of “watch”."),
+        (["bake", "a", "b", "--json"], "“--json” is no option of “bake”. It has: none"),
         (["keys", "a", "b", "--tag", "x", "-r"], "“--tag” lists in no order: leave out --by and -r."),
     ])
     func `a wrong call ends with 64, and says what would be right`(arguments: [String], message: String) throws {
@@ -89,11 +94,12 @@ struct RefusalTests {
 
     @Test func `bake writes a compact copy, and replaces no file`() throws {
         let copy = store.folder("baked/copy.sqlite")
-        let answer = try larder("bake", copy.path)
+        let words = ["bake", store.url.path, copy.path]
+        let answer = try FilledStore.larder(words)
         #expect(answer.status == 0, "\(answer.errors)")
         #expect(try FilledStore.larder(["ls", copy.path]).lines.count == 3)
         #expect(try FilledStore.larder(["verify", copy.path]).status == 0)
-        try larder("bake", copy.path).expect(status: 69, error: "is there already")
+        try FilledStore.larder(words).expect(status: 73, error: "is there already")
     }
 
     @Test(arguments: [["stats"], ["keys", "articles"]])
