@@ -152,7 +152,7 @@ extension TemporaryStore {
         }
         if connection.changes == 0 {
             throw CacheError(
-                .storageUnavailable, "The cache \"\(cache.name)\" has no key \(key) that could be damaged.")
+                .storageUnavailable, "The cache \"\(cache.name)\" has no key \"\(key)\" that could be damaged.")
         }
     }
 

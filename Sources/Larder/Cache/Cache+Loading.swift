@@ -162,7 +162,7 @@ extension Cache {
         if let result { return result }
         throw CacheError(
             .invalidConfiguration,
-            "The closure that loads key \(key) of cache \"\(name)\" has returned .none, but the call returns an entry. Call"
+            "The closure that loads key \"\(key)\" of cache \"\(name)\" has returned .none, but the call returns an entry. Call"
                 + " value(forKey:generate:) instead.")
     }
 
@@ -503,14 +503,14 @@ extension Cache {
                 guard let entry = row.entry, let header = row.header else {
                     throw CacheError(
                         .invalidConfiguration,
-                        "The closure that loads key \(stored.name) of cache \"\(name)\" has returned .notModified without"
+                        "The closure that loads key \"\(stored.name)\" of cache \"\(name)\" has returned .notModified without"
                             + " an old value. Return it only if the closure got an entry.")
                 }
                 made.entries[row.place] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
                 let claim = LoadClaim(loads: loads, keys: [stored], load: load)
                 made.add(change(key, stored, .renew(header, at: now), by: .load(load), if: claim))
             case .absent(let age):
-                try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
+                try age.requireNumber("the absence of key \"\(stored.name)\" in cache \"\(name)\"")
                 let end = age.rule.drawn.end(writtenAt: now, accessedAt: now, id: 0)
                 if end >= now { made.absences[row.place] = end }
                 if row.header == nil { continue }

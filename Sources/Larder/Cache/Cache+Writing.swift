@@ -302,7 +302,7 @@ extension Cache {
         (meta.cost, meta.refresh) = (nil, nil)
         var attributes = rule?(key, value)
         if let tags { attributes = EntryAttributes(tags: tags, cost: attributes?.cost, maxAge: attributes?.maxAge) }
-        try attributes?.replace(in: &meta, &end, writtenAt: now, "key \(stored.name) of cache \"\(name)\"")
+        try attributes?.replace(in: &meta, &end, writtenAt: now, "key \"\(stored.name)\" of cache \"\(name)\"")
         try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result
     }
@@ -331,7 +331,7 @@ extension Cache where Value == Data {
         try requireUnshared("set the value")
         let stored = try stored(key)
         let attributes = EntryAttributes(maxAge: maxAge, extendedData: extendedData, tags: tags)
-        let subject = "key \(stored.name) of cache \"\(name)\""
+        let subject = "key \"\(stored.name)\" of cache \"\(name)\""
         // Refused before a large file is copied.
         _ = try attributes.stored(at: rows.now(), subject)
         guard file.isFileURL else {
@@ -381,7 +381,8 @@ extension Cache {
         -> Write
     {
         let (stored, now) = (try stored(key), rows.now())
-        let (meta, end) = try whole(attributes, key, value).stored(at: now, "key \(stored.name) of cache \"\(name)\"")
+        let (meta, end) = try whole(attributes, key, value).stored(
+            at: now, "key \"\(stored.name)\" of cache \"\(name)\"")
         return try write(
             value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil,
             payload: attributes.payload)

@@ -300,7 +300,8 @@ package struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
 
     private func reportFailedRefresh(_ items: [Item], _ error: any Error) {
         for item in items {
-            let message = "The value for key \(item.key) of cache \"\(cache.name)\" could not be refreshed: \(error)"
+            let message =
+                "The value for key \"\(item.key)\" of cache \"\(cache.name)\" could not be refreshed: \(error)"
             let event = CacheEvent(.refreshFailed, cacheName: cache.name, key: item.stored.name, message: message)
             cache.manager.reporter.report(event, .error, error: error as? CacheError)
         }

@@ -259,7 +259,7 @@ private struct MemoryPolicyLoader<Key: Hashable & Sendable, Value: Sendable>: Se
 
 extension MemoryCache {
     fileprivate func reportFailedRefresh(_ key: Key, _ error: any Error) {
-        let message = "The value for key \(key) of \(described) could not be refreshed: \(error)"
+        let message = "The value for key \"\(key)\" of \(described) could not be refreshed: \(error)"
         report(.refreshFailed, message, .error, error as? CacheError, key: "\(key)")
     }
 }

@@ -222,7 +222,7 @@ extension MemoryCache {
         return change
     }
 
-    private func described(_ key: Key) -> String { "key \(key) of \(described)" }
+    private func described(_ key: Key) -> String { "key \"\(key)\" of \(described)" }
 
     private func finish(_ load: MemoryLoad, _ ticket: LoadTicket, _ error: any Error) {
         loads.finish(ticket, Result<[Value?], any Error>.failure(error))

@@ -43,7 +43,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Held by the update that runs.
     let updates = UpdateLock()
     /// The loads that run.
-    let loads = Loads<Key>(LoadCount()) { "key \($0) of a memory cache" }
+    let loads = Loads<Key>(LoadCount()) { "key \"\($0)\" of a memory cache" }
     /// The streams of changes.
     package let hub = ChangeHub<Key, Value>()
     /// The snapshots that were loaded or saved, by path, with the numbers of their last saves.

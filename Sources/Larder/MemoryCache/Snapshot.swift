@@ -173,7 +173,11 @@ struct SnapshotCoder<Key: Codable & Sendable, Value: Codable & Sendable> {
 
     /// Returns the key of an entry whose value does not decode; nil if that does not decode either.
     private func name(of payload: Data) -> String? {
-        do { return "for key \(try decoder.decode(SnapshotItemKey<Key>.self, from: payload).key)" } catch { return nil }
+        do {
+            return "for key \"\(try decoder.decode(SnapshotItemKey<Key>.self, from: payload).key)\""
+        } catch {
+            return nil
+        }
     }
 }
 

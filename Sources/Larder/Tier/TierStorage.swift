@@ -32,7 +32,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
         isOff = Atomic(limits.effectiveCount == 0)
         changes = ChangeHub(foreign)
-        loads = Loads(store.loadCount) { "key \($0.name) of cache \"\(name)\"" }
+        loads = Loads(store.loadCount) { "key \"\($0.name)\" of cache \"\(name)\"" }
         state = Mutex(
             State(
                 limits, settings, seed: seed, watch: store.watch, isSystemTime: isSystemTime,

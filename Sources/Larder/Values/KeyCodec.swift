@@ -88,7 +88,7 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
         } catch {
             throw CacheError(
                 .undecodable,
-                "The stored key \(stored) in cache \"\(cache)\" does not decode as \(Key.self). Open the cache under"
+                "The stored key \"\(stored)\" in cache \"\(cache)\" does not decode as \(Key.self). Open the cache under"
                     + " another version when the type of its keys has changed.",
                 underlying: error)
         }

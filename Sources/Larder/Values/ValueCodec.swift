@@ -81,7 +81,7 @@ extension ValueCodec {
     func unencodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
         CacheError(
             .encodingFailed,
-            "The value for key \(key) in cache \"\(cache)\" cannot be encoded by the codec \"\(identifier)\"."
+            "The value for key \"\(key)\" in cache \"\(cache)\" cannot be encoded by the codec \"\(identifier)\"."
                 + " Nothing was stored; change the value, or choose a codec that holds it.",
             underlying: cause)
     }
@@ -105,7 +105,7 @@ extension ValueCodec {
     func undecodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
         CacheError(
             .undecodable,
-            "What is stored for key \(key) in cache \"\(cache)\" does not decode as \(Value.self) by the codec"
+            "What is stored for key \"\(key)\" in cache \"\(cache)\" does not decode as \(Value.self) by the codec"
                 + " \"\(identifier)\". Open the cache under another version when the type has changed.",
             underlying: cause)
     }

@@ -188,7 +188,7 @@ struct LogTests {
             ))
         #expect(
             message { _ = try cache.value(forKey: 1) { _ in try cache.value(forKey: 1) { _ in "x" } } }
-                == "The closure that loads key 1 of cache \"a\" has asked for the same key, itself or through another load, and"
+                == "The closure that loads key \"1\" of cache \"a\" has asked for the same key, itself or through another load, and"
                 + " would wait for itself. Return a value without asking for this key.")
     }
 

@@ -76,7 +76,7 @@ struct ManyKeysTests {
         let error = await #expect(throws: CacheError.self) {
             try await cache.values(forKeys: [6], generate: load { _, _ in .notModified })
         }
-        #expect(error?.code == .invalidConfiguration && error?.message.contains("key 6") == true)
+        #expect(error?.code == .invalidConfiguration && error?.message.contains("key \"6\"") == true)
     }
 
     @Test(arguments: [true, false])
@@ -287,7 +287,7 @@ struct ManyKeysTests {
             let error = await #expect(throws: CacheError.self) {
                 try await memory.values(forKeys: [1]) { _, _ in [1: made] }
             }
-            #expect(error?.code == .invalidConfiguration && error?.message.contains("key 1") == true)
+            #expect(error?.code == .invalidConfiguration && error?.message.contains("key \"1\"") == true)
         }
         #expect(memory.isEmpty && memory.statistics.loadFailures == 3 && memory.watchedKeyCount == 0)
     }

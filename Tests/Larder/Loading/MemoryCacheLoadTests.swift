@@ -186,7 +186,7 @@ struct MemoryCacheLoadTests {
         let error = #expect(throws: CacheError.self) {
             try onThisThread(cache) { _ in try cache.value(forKey: 2) { _ in try cache.value(forKey: 1) { _ in "" } } }
         }
-        #expect(error?.code == .recursiveGeneration && error?.message.contains("key 1 of a memory cache") == true)
+        #expect(error?.code == .recursiveGeneration && error?.message.contains("key \"1\" of a memory cache") == true)
         await #expect(throws: CacheError.self) {
             try await cache.value(forKey: 1) { _ in try await cache.value(forKey: 1) { _ async in "" } }
         }

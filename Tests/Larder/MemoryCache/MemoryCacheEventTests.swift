@@ -24,7 +24,7 @@ struct MemoryCacheEventTests {
         try await Waiting.until { events.value.count == 1 }
         let event = events.value[0]
         #expect(event.kind == .refreshFailed && event.cacheName == "numbers" && event.key == "7")
-        #expect(event.message.contains("key 7 of the memory cache \"numbers\""))
+        #expect(event.message.contains("key \"7\" of the memory cache \"numbers\""))
         cache.handleMemoryPressure(.critical)
         #expect(events.value.last?.kind == .memoryPressure(.critical) && cache.isEmpty)
     }
