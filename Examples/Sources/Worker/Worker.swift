@@ -25,8 +25,12 @@ struct Worker {
         let origin = Origin()
         let requests = (0..<200).map { number in
             Task {
-                for page in sequence(first: number, next: { $0 + 1 }) {
+                var page = number
+                while !Task.isCancelled {
                     do { _ = try await nodes[number % 2].page(page % 50, from: origin) } catch { return }
+                    page += 1
+                    // A hit neither waits nor looks whether its task is cancelled. A server waits for its next request here.
+                    await Task.yield()
                 }
             }
         }
