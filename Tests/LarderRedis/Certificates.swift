@@ -106,7 +106,8 @@ final class TLSServer: Sendable {
         try process.run()
     }
 
-    deinit { process.terminate() }
+    // By a signal that no thread can have blocked for its children.
+    deinit { _ = Foundation.kill(process.processIdentifier, SIGKILL) }
 
     /// What it has said of its connections.
     var log: String {
