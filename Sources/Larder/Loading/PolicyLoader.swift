@@ -222,7 +222,7 @@ package struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     }
 
     private static func text(_ items: [Item]) -> String {
-        items.count == 1 ? "Key \(items[0].key)" : "Key \(items[0].key) and \(items.count - 1) more"
+        "Key \"\(items[0].key)\"" + (items.count == 1 ? "" : " and \(items.count - 1) more")
     }
 
     // MARK: Old values

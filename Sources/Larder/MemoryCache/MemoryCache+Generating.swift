@@ -239,7 +239,7 @@ private struct MemoryPolicyLoader<Key: Hashable & Sendable, Value: Sendable>: Se
     private func limits(of keys: [Key], hasOld: Bool) -> LoadLimits? {
         policy.limits(hasOld: hasOld, cache.timekeeper) { [cache, policy] in
             let others = keys.count == 1 ? "" : " and \(keys.count - 1) more"
-            return CacheError.timedOut(policy, "Key \(keys[0])\(others) of \(cache.described)")
+            return CacheError.timedOut(policy, "Key \"\(keys[0])\"\(others) of \(cache.described)")
         } failed: { [cache] error, places in
             for place in places { cache.reportFailedRefresh(keys[place], error) }
         }

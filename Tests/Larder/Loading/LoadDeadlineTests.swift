@@ -149,7 +149,7 @@ struct LoadDeadlineTests {
         bench.time.advance(by: .seconds(10))
         for result in await [first, second] {
             let error = #expect(throws: CacheError.self) { try result.get() }
-            #expect(error?.code == .timedOut && error?.message.contains("Key 1 of cache \"numbers\"") == true)
+            #expect(error?.code == .timedOut && error?.message.contains("Key \"1\" of cache \"numbers\"") == true)
         }
         #expect(!cache.isGenerating && calls.value == 1)
         // It stands at no key any more.

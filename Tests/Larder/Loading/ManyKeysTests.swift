@@ -162,7 +162,7 @@ struct ManyKeysTests {
         try await Waiting.until { cache.waitingCallers == 1 }
         bench.time.advance(by: .seconds(10))
         let error = await #expect(throws: CacheError.self) { try await task.value }
-        #expect(error?.code == .timedOut && error?.message.contains("Key 1 and 2 more of cache") == true)
+        #expect(error?.code == .timedOut && error?.message.contains("Key \"1\" and 2 more of cache") == true)
         #expect(cache.statistics.loadTimeouts == 2 && cache.statistics.writes == 2)
     }
 
