@@ -7,8 +7,7 @@ internal import Larder
 actor BodyTee {
     private let parts: AsyncThrowingStream<Data, any Error>
     private let limit: Int
-    private let file = FileManager.default.temporaryDirectory
-        .appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
+    private let file = BodyFile.newURL
     private var size = 0
     private var isOpen = true
     private var isReading = false
@@ -69,8 +68,12 @@ actor BodyTee {
 
 /// A body that is written to a file of its own, which is deleted unless it was moved.
 final class BodyFile: Sendable {
-    let url = FileManager.default.temporaryDirectory
-        .appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
+    let url = BodyFile.newURL
+
+    /// Where no file is yet.
+    static var newURL: URL {
+        FileManager.default.temporaryDirectory.appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
+    }
 
     init(_ bytes: Data) async throws {
         let url = url

@@ -103,7 +103,7 @@ enum FieldList {
 
     private static func lowercase(_ byte: UInt8) -> UInt8 { byte >= 65 && byte <= 90 ? byte + 32 : byte }
 
-    static func value(of name: String, in fields: [(String, String)]) -> String? {
+    static func value(of name: String, in fields: some Sequence<(String, String)>) -> String? {
         var found: String?
         for (other, value) in fields where isSame(other, name) {
             found = found.map { $0 + ", " + trimmed(value) } ?? trimmed(value)

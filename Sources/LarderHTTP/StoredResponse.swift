@@ -44,13 +44,7 @@ struct StoredResponse: Codable, Sendable {
         set { (names, values) = (newValue.map(\.0), newValue.map(\.1)) }
     }
 
-    func field(_ name: String) -> String? {
-        var found: String?
-        for (other, value) in zip(names, values) where FieldList.isSame(other, name) {
-            found = found.map { "\($0), \(FieldList.trimmed(value))" } ?? FieldList.trimmed(value)
-        }
-        return found
-    }
+    func field(_ name: String) -> String? { FieldList.value(of: name, in: zip(names, values)) }
 
     /// The milliseconds since the origin has made it or said that it is good.
     func age(at now: Int64) -> Int64 { policy.initialAge + max(0, now - receivedAt) }
