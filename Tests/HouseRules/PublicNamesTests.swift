@@ -1,9 +1,10 @@
 import Foundation
 import Testing
 
-/// The page *Public names* has what programs can use, and nothing else.
+/// The page *Public names* has what programs can use, and nothing else. A list has the declarations, with types and effects.
 struct PublicNamesTests {
     private static let page = "Sources/Larder/Documentation.docc/Internals/PublicNames.md"
+    private static let list = "Tests/PublicDeclarations.txt"
     private static let modules = [
         "Larder", "LarderTesting", "LarderHTTP", "LarderShared", "LarderRedis", "LarderRedisTLS", "LarderCBOR",
     ]
@@ -11,8 +12,10 @@ struct PublicNamesTests {
     private struct Graph: Decodable {
         struct Symbol: Decodable {
             struct Identifier: Decodable { let precise: String }
+            struct Fragment: Decodable { let spelling: String }
             let identifier: Identifier
             let pathComponents: [String]
+            let declarationFragments: [Fragment]
         }
 
         let symbols: [Symbol]
@@ -40,8 +43,8 @@ struct PublicNamesTests {
         return data
     }
 
-    /// The names of a module by its types; what belongs to a type of another module is under that type.
-    private static func names(of module: String, _ target: String) throws -> [String: Set<String>] {
+    /// What a module declares; what belongs to a type of another module is under that type.
+    private static func symbols(of module: String, _ target: String) throws -> [Graph.Symbol] {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("names-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { do { try FileManager.default.removeItem(at: folder) } catch { Issue.record(error) } }
@@ -54,19 +57,14 @@ struct PublicNamesTests {
                 "-output-dir",
                 folder.path, "-I", moduleFolder, "-target", target,
             ] + maps)
-        var names: [String: Set<String>] = [:]
-        for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+        return try FileManager.default.contentsOfDirectory(atPath: folder.path).flatMap { file in
             let data = try Data(contentsOf: folder.appendingPathComponent(file))
-            for symbol in try JSONDecoder().decode(Graph.self, from: data).symbols
-            where !symbol.identifier.precise.contains("::SYNTHESIZED::") {
-                let path = symbol.pathComponents
-                names[path[0], default: []].formUnion(path.count > 1 ? [path.dropFirst().joined(separator: ".")] : [])
-            }
-        }
-        return names
+            return try JSONDecoder().decode(Graph.self, from: data).symbols
+        }.filter { !$0.identifier.precise.contains("::SYNTHESIZED::") }
     }
 
-    private static func text() throws -> String {
+    /// The page, and the list.
+    private static func texts() throws -> (page: String, list: String) {
         struct Info: Decodable {
             struct Target: Decodable { let unversionedTriple: String }
             let target: Target
@@ -81,28 +79,45 @@ struct PublicNamesTests {
 
             The page is made from the modules. A test shows each difference, and `ACCEPT=1 swift test --filter PublicNamesTests` writes it
             again. Names of Apple's systems alone are not on it. Overloads have one name. They do not change before version 2: see
-            [Compatibility](../Guides/Compatibility.md).
+            [Compatibility](../Guides/Compatibility.md). `Tests/PublicDeclarations.txt` has each declaration.
 
             A call that acts on a key takes it without a label: `contains(_:)`, `remove(_:)`, `touch(_:)`, `update(_:)`, `explain(_:)`,
             `observed(_:)`. A call about something that belongs to a key has the label `forKey:`.
 
 
             """
+        var list = ""
         for module in modules {
+            let symbols = try symbols(of: module, target.unversionedTriple)
+            var names: [String: Set<String>] = [:]
+            for path in symbols.map(\.pathComponents) {
+                names[path[0], default: []].formUnion(path.count > 1 ? [path.dropFirst().joined(separator: ".")] : [])
+            }
+            let declarations = symbols.map { symbol in
+                let owner = symbol.pathComponents.dropLast().joined(separator: ".")
+                let words = symbol.declarationFragments.map(\.spelling).joined().split(whereSeparator: \.isWhitespace)
+                return (owner.isEmpty ? "" : owner + ": ") + words.joined(separator: " ")
+            }
+            list += "\(module)\n" + declarations.sorted().map { "    \($0)\n" }.joined()
             text += "### \(module)\n\n"
-            for (type, members) in try names(of: module, target.unversionedTriple).sorted(by: { $0.key < $1.key }) {
+            for (type, members) in names.sorted(by: { $0.key < $1.key }) {
                 let list = members.sorted().map { "`\($0)`" }.joined(separator: ", ")
                 text += "- `\(type)`" + (list.isEmpty ? "" : ": " + list) + "\n"
             }
             text += "\n"
         }
-        return text.trimmingCharacters(in: .newlines) + "\n"
+        return (text.trimmingCharacters(in: .newlines) + "\n", list)
     }
 
     @Test(.enabled(if: isBuilt, "needs all modules in one folder"))
-    func `the page has what programs can use`() throws {
-        let file = SourceTree.root.appendingPathComponent(Self.page)
-        let text = try Self.text()
+    func `the page and the list have what programs can use`() throws {
+        let texts = try Self.texts()
+        try Self.compare(texts.page, with: Self.page)
+        try Self.compare(texts.list, with: Self.list)
+    }
+
+    private static func compare(_ text: String, with path: String) throws {
+        let file = SourceTree.root.appendingPathComponent(path)
         if ProcessInfo.processInfo.environment["ACCEPT"] == "1" {
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
