@@ -70,7 +70,7 @@ struct OpenedStore {
     var files: (database: Int64, log: Int64, values: Int64, valueCount: Int, ballast: Int64) {
         let base = ValueFiles.folderToRead(of: path)
         var (values, count) = (Int64(0), 0)
-        for name in Self.names(in: base) {
+        for name in Self.names(in: base) where FileName.isOwn(name) {
             values = values.addingSaturated(Self.size(base + "/" + name))
             count += 1
         }

@@ -100,26 +100,31 @@ struct SharedFilesTests {
         try first.close()
         let (named, outside) = (try place.fileNames(), place.folder("outside"))
         try Data("outside".utf8).write(to: outside)
-        let (manager, link) = (FileManager.default, place.file("link").path)
-        for name in ["orphan", "photo-0.jpg", ".hidden", "young"] { try Data(count: 200).write(to: place.file(name)) }
+        let digits = "0123456789abcdefghij"
+        let (young, late, folder) = ("young-" + digits, "late-" + digits, "folder-" + digits)
+        let (manager, link) = (FileManager.default, "link-" + digits)
+        for name in [digits, "photo-\(digits).jpg", "b-" + digits, young] {
+            try Data(count: 200).write(to: place.file(name))
+        }
         let tomorrow = Date(timeIntervalSinceNow: 86_400)
-        try manager.setAttributes([.modificationDate: tomorrow], ofItemAtPath: place.file("young").path)
-        try manager.createDirectory(at: place.file("folder"), withIntermediateDirectories: false)
-        try manager.createSymbolicLink(atPath: link, withDestinationPath: outside.path)
-        try manager.createSymbolicLink(atPath: link + "2", withDestinationPath: place.folder("nothing").path)
+        try manager.setAttributes([.modificationDate: tomorrow], ofItemAtPath: place.file(young).path)
+        try manager.createDirectory(at: place.file(folder), withIntermediateDirectories: false)
+        try manager.createSymbolicLink(atPath: place.file(link).path, withDestinationPath: outside.path)
+        try manager.createSymbolicLink(
+            atPath: place.file(link + ".2").path, withDestinationPath: place.folder("nothing").path)
         let clock = StoreClock()
         clock.moveAnHourAhead()
         let store = try place.open(clock)
         if byMaintenance { #expect(try store.maintain().orphans == 3) } else { clock.advance(1000) }
-        let left = named.union(["young", "folder", "link", "link2"])
+        let left = named.union([young, folder, link, link + ".2"])
         #expect(try place.fileNames() == left && named.count == 1)
         // Later passes do not look at the files again.
-        try Data(count: 200).write(to: place.file("late"))
+        try Data(count: 200).write(to: place.file(late))
         let past = Date(timeIntervalSince1970: 1000)
-        try manager.setAttributes([.modificationDate: past], ofItemAtPath: place.file("late").path)
+        try manager.setAttributes([.modificationDate: past], ofItemAtPath: place.file(late).path)
         _ = try store.open(.named("b"))
         clock.advance(1000)
-        #expect(try place.fileNames() == left.union(["late"]))
+        #expect(try place.fileNames() == left.union([late]))
         #expect(try store.maintain().orphans == 1 && place.fileNames() == left)
         #expect(try Data(contentsOf: outside) == Data("outside".utf8))
         #expect(try store.open(.a).text(1) == big("a"))

@@ -137,14 +137,31 @@ struct UpkeepTests {
         clock.advance(10_000)
         try rows.put(1, "a value in a file")
         #expect(clock.pending.contains { $0 <= clock.now + 86_400_000 })
-        let orphan = place.folder("store.files/left")
-        try Data("x".utf8).write(to: orphan)
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: orphan.path)
+        let orphans = [
+            "left-0123456789abcdefghij", "left-0123456789abcdefgh.jpg", "a.b-0123456789abcdefghij",
+            "0000000000000000000z",
+        ]
+        // Those of other programs, in a folder that they have too.
+        let others = [
+            "left", "thesis.txt", ".hidden", "video-2026.mov", "550e8400-e29b-41d4-a716-446655440000.jpg",
+            "01234567890123456789", "abcdefghijklmnopqrst", "0123456789abcdefghijk", "0123456789ABCDEFGHIJ",
+        ]
+        for name in orphans + others {
+            let file = place.folder("store.files/" + name)
+            try Data("x".utf8).write(to: file)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: file.path)
+        }
         clock.advance(86_400_000)
         clock.advance(86_400_000)
-        #expect(!FileManager.default.fileExists(atPath: orphan.path))
+        func left() throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: place.folder("store.files").path))
+        }
+        #expect(try left().subtracting(others).count == 1 && left().isSuperset(of: others))
         #expect(try rows.text(1) == "a value in a file")
+        try store.close()
+        try Store.delete(place.path)
+        #expect(try left() == Set(others) && place.folder.names == ["store.files"])
     }
 
     @Test func `an eviction writes no access of another entry`() throws {

@@ -243,11 +243,11 @@ package final class ValueFiles: Sendable {
 
     func freeSpace() throws(FileError) -> Int64 { try FileSystem.freeSpace(FileSystem.folder(of: folder)) }
 
-    /// Returns the names of all files, those that wait to be overwritten excepted.
+    /// Returns the names of all files of the store, those that wait to be overwritten excepted.
     func names() throws(FileError) -> [String] {
         guard try exists() else { return [] }
         let pooled = Set(pool.withLock { $0.files.map(\.name) })
-        return try FileSystem.names(in: folder).filter { !pooled.contains(FileName.composed($0)) }
+        return try FileSystem.names(in: folder).filter { FileName.isOwn($0) && !pooled.contains(FileName.composed($0)) }
     }
 
     /// Deletes those of the files that were written before `moment` and that no row names.
@@ -282,7 +282,7 @@ package final class ValueFiles: Sendable {
 }
 
 /// The names of value files: a part that people can read, random digits, and an extension.
-enum FileName {
+package enum FileName {
     /// Returns a name that no file ever had.
     ///
     /// - Parameter hasExtension: A Boolean value that indicates whether what is after the last dot is an extension.
@@ -290,8 +290,25 @@ enum FileName {
         let scalars = composed(suggestion).unicodeScalars
         let dot = hasExtension ? scalars.lastIndex(of: ".") ?? scalars.endIndex : scalars.endIndex
         let (head, end) = (clean(scalars[..<dot], limit: 160), clean(scalars[dot...].dropFirst(), limit: 32))
-        let digits = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt32.random(in: 0 ... .max), radix: 36)
+        var digits = ""
+        repeat { digits = String((0..<digitCount).map { _ in alphabet[Int.random(in: 0..<36)] }) } while !isOwn(digits)
         return (head.isEmpty ? "" : head + "-") + digits + (end.isEmpty ? "" : "." + end)
+    }
+
+    private static let digitCount = 20
+    private static let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyz")
+
+    /// Returns whether a name has random digits where ``new(_:hasExtension:)`` puts them: the file is a store's, and no other program's.
+    ///
+    /// The first stores had up to two digits less.
+    package static func isOwn(_ name: String) -> Bool {
+        func ends(_ stem: Substring) -> Bool {
+            let digits = stem[(stem.lastIndex(of: "-").map { stem.index(after: $0) } ?? stem.startIndex)...].utf8
+            return (digitCount - 2...digitCount).contains(digits.count)
+                && digits.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
+                && digits.contains { $0 < 58 } && digits.contains { $0 > 96 }
+        }
+        return ends(name[...]) || name.lastIndex(of: ".").map { ends(name[..<$0]) } ?? false
     }
 
     /// Returns a name in the form that rows have.

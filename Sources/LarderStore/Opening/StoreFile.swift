@@ -352,8 +352,9 @@ extension StoreFile {
         }
         let files = ValueFiles.folder(of: path)
         if try FileSystem.status(files)?.isFolder == true {
-            for name in try FileSystem.names(in: files) where try FileSystem.status(files + "/" + name)?.isFile == true
-            {
+            // The folder may be one of another program, with files of its own.
+            for name in try FileSystem.names(in: files)
+            where try FileName.isOwn(name) && FileSystem.status(files + "/" + name)?.isFile == true {
                 try FileSystem.delete(files + "/" + name)
             }
             FileSystem.deleteEmptyFolder(files)
