@@ -89,8 +89,12 @@ package final class WriterState {
         commitCount = 0
     }
 
-    /// A Boolean value that indicates whether no transaction copies the log, evicts, or has to make room.
-    var isQuick: Bool { !isCopyOverdue && !limiter.hasLimits && !logKeeper.isShort }
+    /// A Boolean value that indicates whether no transaction copies the log, begins it again, evicts, or has to make room.
+    ///
+    /// The first transaction of a log that begins again waits until the disk has its head.
+    var isQuick: Bool {
+        (uncopiedPages > 0 || !logKeeper.hasGuardian) && !isCopyOverdue && !limiter.hasLimits && !logKeeper.isShort
+    }
 
     // MARK: Transactions
 
