@@ -258,23 +258,17 @@ private struct CacheOpening {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")
         try options.disk?.check(cacheNamed: name)
-        if let warms = options.warms, warms.amount < 0 {
-            throw CacheError(
-                .invalidConfiguration,
-                "The option `warms` of the cache \"\(name)\" is \(warms). Use zero or more.")
-        }
-        if options.remembersRemovals < 0 {
-            throw CacheError(
-                .invalidConfiguration,
-                "The option `remembersRemovals` of the cache \"\(name)\" is \(options.remembersRemovals). Use zero or more."
-            )
-        }
-        for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
-        where value < .zero {
+        func require(_ isPositive: Bool, _ option: String, _ value: some Any) throws(CacheError) {
+            if isPositive { return }
             throw CacheError(
                 .invalidConfiguration,
                 "The option `\(option)` of the cache \"\(name)\" is \(value). Use zero or more.")
         }
+        if let warms = options.warms { try require(warms.amount >= 0, "warms", warms) }
+        try require(options.inlineLimit >= 0, "inlineLimit", options.inlineLimit)
+        if let grain = options.accessGrain { try require(grain >= .zero, "accessGrain", grain) }
+        try require(options.remembersRemovals >= 0, "remembersRemovals", options.remembersRemovals)
+        try require(options.keepsExpired >= .zero, "keepsExpired", options.keepsExpired)
         let rule = maxAge.rule
         declaration = CacheDeclaration(
             name: name, version: version.text, codec: codec, ageRule: rule, keyKind: keyKind)
