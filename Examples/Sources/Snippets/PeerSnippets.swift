@@ -15,7 +15,8 @@ struct ImageStore: DataCaching {
 
     func cachedData(for key: String) -> Data? { images[key] }
     func containsData(for key: String) -> Bool { (try? images.contains(key)) ?? false }
-    func storeData(_ data: Data, for key: String) { images[key] = data }
+    // Nuke expects it to return at once.
+    func storeData(_ data: Data, for key: String) { Task { try await images.setValue(data, forKey: key) } }
     func removeData(for key: String) { images[key] = nil }
     func removeAll() { do { try images.removeAll() } catch { print(error) } }
 }

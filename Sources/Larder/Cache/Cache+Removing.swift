@@ -197,7 +197,9 @@ extension Cache {
         }
     }
 
-    /// Removes all entries, and returns when no byte of them is left in the files of the store.
+    /// Removes all entries, and returns when no byte of them is left in the database, its log and the value files.
+    ///
+    /// A damaged database that was set aside keeps what it has.
     ///
     /// From the start on, no reader sees an entry. Then the rows are deleted and overwritten, the value files are
     /// deleted, including recycled ones, and the log is copied and cut. If another process or a long read pins the log
@@ -219,7 +221,7 @@ extension Cache {
         }
     }
 
-    /// Removes all entries, and returns when no byte of them is left in the files of the store, which can take long.
+    /// Removes all entries, and returns when no byte of them is left in the database, its log and the value files, which can take long.
     public func clear(progress: ProgressHandler? = nil) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.clear(progress: progress) }
     }
