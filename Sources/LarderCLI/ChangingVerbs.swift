@@ -7,7 +7,8 @@ let changingVerbs = [
     Verb(
         name: "rm", words: "STORE CACHE [KEY...]", summary: "removes keys, or all with --tag or --prefix",
         flags: keyFlags, values: ["--tag", "--prefix"], isChange: true, run: remove),
-    Verb(name: "clear", words: "STORE CACHE", summary: "removes and overwrites all entries", isChange: true) { arguments in
+    Verb(name: "clear", words: "STORE CACHE", summary: "removes and overwrites all entries", isChange: true) {
+        arguments in
         let (cache, change, name) = try cacheToChange(arguments)
         let text = "Removes and overwrites all \(entries(try cache.rows.totals().count)) of “\(name)”."
         return try change.write(text, typing: cache.look.declaration.name) { store in

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-/// The page *Public names* has what programs can use, and nothing else. A list has the declarations, with types and effects.
+/// The page *Public names* has what programs can use, and nothing else.
+///
+/// A list has the declarations, with types and effects.
 struct PublicNamesTests {
     private static let page = "Sources/Larder/Documentation.docc/Internals/PublicNames.md"
     private static let list = "Tests/PublicDeclarations.txt"

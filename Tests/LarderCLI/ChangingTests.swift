@@ -100,7 +100,8 @@ struct ChangingTests {
         let manager = try store.manager()
         let (articles, photos) = (try articles(manager), try photos(manager))
         #expect(articles[7] != nil && photos["1"] != nil)
-        try change("clear", "photos", "--yes").expect("Removes and overwrites all 3 entries of “photos”.", "“photos” is empty.")
+        try change("clear", "photos", "--yes").expect(
+            "Removes and overwrites all 3 entries of “photos”.", "“photos” is empty.")
         #expect(photos["1"] == nil)
         try photos.setValue(Data([1]), forKey: "2")
         try change("drop", "articles", "--yes").expect(
