@@ -50,7 +50,11 @@ actor BodyTee {
         if size > limit { return abandon() }
         let isWritten = await offload {
             let descriptor = path.withCString { open($0, flags, 0o600) }
-            guard descriptor >= 0, let stream = fdopen(descriptor, "ab") else { return false }
+            guard descriptor >= 0 else { return false }
+            guard let stream = fdopen(descriptor, "ab") else {
+                close(descriptor)
+                return false
+            }
             let count = part.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, stream) }
             return fclose(stream) == 0 && count == part.count
         }

@@ -1,4 +1,4 @@
-/// The directives of `Cache-Control`, by their names in lower case; of several with one name the first counts.
+/// The directives of `Cache-Control`, by their names in lower case; of several with one name the first counts, or the strict one.
 struct CacheControl {
     private var values: [String: String] = [:]
 
@@ -33,7 +33,10 @@ struct CacheControl {
 
     private static let lifetimes = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
-    private mutating func set(_ name: String, _ value: String) { if values[name] == nil { values[name] = value } }
+    private mutating func set(_ name: String, _ value: String) {
+        // What holds for the whole response is stricter than what holds for some of its fields.
+        if values[name] == nil || value.isEmpty && ["private", "no-cache"].contains(name) { values[name] = value }
+    }
 
     private static func unquoted(_ text: Substring) -> String {
         var (result, isEscaped) = ("", false)

@@ -6,7 +6,10 @@ internal import LarderLocks
 extension HTTPCache {
     /// Returns the answer of the origin, or of another request for the same URL that is on its way.
     func forwarded(_ ask: HTTPAsk) async throws -> HTTPResponse {
-        guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache else { return try await askOrigin(ask, nil) }
+        // A client that asks the cache, as for a redirection, may ask for what it is to answer itself: it waits for nobody.
+        guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache && !Self.isInClient else {
+            return try await askOrigin(ask, nil)
+        }
         while true {
             switch join(ask.key) {
             case .leads(let fetch):
@@ -23,7 +26,9 @@ extension HTTPCache {
             case .waits(let fetch):
                 switch try await fetch.outcome() {
                 case .made(let made):
-                    if fits(made, ask), let response = await answer(ask.request, made, "fwd=\(ask.reason)", "collapsed")
+                    // What each use has to be asked for is asked for by each.
+                    if fits(made, ask), ask.rules.use(of: made.stored, at: now) == .fresh,
+                        let response = await answer(ask.request, made, "fwd=\(ask.reason)", "collapsed")
                     {
                         count { $0.collapsed += 1 }
                         return response
@@ -64,16 +69,17 @@ extension HTTPCache {
     /// Asks the origin, with a condition if there is something whose validity it can tell.
     ///
     /// - Parameter fetch: What others wait for; nil if its answer is for this request alone.
-    func askOrigin(_ ask: HTTPAsk, _ fetch: HTTPFetch?) async throws -> HTTPResponse {
+    func askOrigin(_ asked: HTTPAsk, _ fetch: HTTPFetch?) async throws -> HTTPResponse {
+        let (ask, invalidations) = current(asked)
         let request = ask.request
         let isConditional =
             ask.found?.stored.hasValidator == true && request.method == "GET" && request.field("Range") == nil
         var sent = request
         if isConditional, let stored = ask.found?.stored { sent.fields = HTTPCall.conditional(request, stored) }
-        var moment = Moment(requested: now, received: 0, invalidations: invalidationCount(ask.key))
+        var moment = Moment(requested: now, received: 0, invalidations: invalidations)
         var response: HTTPResponse
         do {
-            response = try await ask.send(sent)
+            response = try await send(sent, ask)
         } catch {
             guard !Self.isCancelled(error), let stale = await staleAnswer(ask) else { throw error }
             end(fetch, ask.key, .failed(error))
@@ -96,11 +102,26 @@ extension HTTPCache {
             // What is good is not what is stored, or its body is no longer there.
             sent.fields = FieldList.removing(HTTPCall.conditions, from: request.fields)
             moment.requested = now
-            response = try await ask.send(sent)
+            response = try await send(sent, ask)
         }
         moment.received = now
         if !ask.isQuiet { count { $0.misses += 1 } }
         return await stored(response, ask, moment, fetch)
+    }
+
+    /// A Boolean value that indicates whether the task is the client of a cache.
+    @TaskLocal private static var isInClient = false
+
+    private func send(_ request: HTTPRequest, _ ask: HTTPAsk) async throws -> HTTPResponse {
+        try await Self.$isInClient.withValue(true) { try await ask.send(request) }
+    }
+
+    /// Returns a request without what it has found if that may have been removed since, and how often something like it was removed.
+    private func current(_ ask: HTTPAsk) -> (HTTPAsk, invalidations: Int) {
+        let invalidations = invalidationCount(ask.key)
+        var ask = ask
+        if invalidations != ask.invalidations { ask.found = nil }
+        return (ask, invalidations)
     }
 
     /// Stores a response if that is allowed, and returns it with what was done.
@@ -112,8 +133,8 @@ extension HTTPCache {
         if ask.request.method == "HEAD", let found = ask.found { await update(found, by: response, ask, moment) }
         let plan = plan(response, ask, moment)
         if let parts = response.parts {
-            // Its reader may take its time, for which no one waits. A refresh takes it at once.
-            if !ask.isQuiet { end(fetch, ask.key, .unshared) }
+            // Its reader may take its time, for which no one waits. While a refresh takes it, there is no other one.
+            if ask.isQuiet { fetch?.end(.unshared) } else { end(fetch, ask.key, .unshared) }
             if let plan {
                 let tee = BodyTee(parts, limit: options.bodyLimit) { [self] in _ = await store(plan, $0) }
                 answer.parts = AsyncThrowingStream { try await tee.next() }
@@ -136,7 +157,7 @@ extension HTTPCache {
 
     /// Returns a response that is not fresh, if the request and the response allow it where the origin fails.
     private func staleAnswer(_ ask: HTTPAsk) async -> HTTPResponse? {
-        guard let found = ask.found,
+        guard let found = current(ask).0.found,
             ask.rules.allowsStaleIfError(found.stored, at: now, options.staleIfError),
             let answer = await answer(ask.request, found, "fwd=stale", "detail=\"stale-if-error\"")
         else { return nil }

@@ -60,7 +60,9 @@ extension HTTPCache {
 
     /// The milliseconds until an entry ends, by the clock of this node.
     private func left(_ entry: CacheEntry<String, SharedResponse>) -> Int64? {
-        entry.metadata.expiresAt.map { Int64($0.timeIntervalSince1970 * 1000) - now }
+        entry.metadata.expiresAt.flatMap { Int64(exactly: ($0.timeIntervalSince1970 * 1000).rounded()) }.map {
+            max(0, $0) - now
+        }
     }
 
     /// Returns what other nodes get of an answer.
@@ -79,7 +81,9 @@ extension HTTPCache {
     private func taken(
         _ entry: CacheEntry<String, SharedResponse>, _ ask: HTTPAsk, _ fetch: HTTPFetch, _ invalidations: Int
     ) async -> HTTPResponse? {
-        guard var stored = entry.value.stored, let left = left(entry) else { return nil }
+        guard var stored = entry.value.stored, let left = left(entry), stored.isSound, stored.bodyNumber == nil else {
+            return nil
+        }
         // The clock of the other node may be another one. The tier knows how long the response is fresh.
         let now = now
         let whole = stored.policy.lifetime - stored.policy.initialAge

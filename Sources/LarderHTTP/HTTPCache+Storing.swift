@@ -35,7 +35,8 @@ extension HTTPCache {
 
     private func record(_ key: String) async -> StoredRecord? {
         do throws(CacheError) {
-            return try await records.value(forKey: key)
+            let record = try await records.value(forKey: key)
+            return record?.response?.isSound == false ? nil : record
         } catch {
             count { $0.failures += 1 }
             return nil
@@ -87,10 +88,13 @@ extension HTTPCache {
         guard let number = found.stored.bodyNumber else { return found.stored.body }
         let key = Self.bodyKey(found.key, number)
         do {
-            if found.stored.bodySize <= Self.readLimit { return try await bodies.value(forKey: key) }
-            guard let url = try await bodies.fileURL(forKey: key) else { return nil }
-            let body = try await offload { try Data(contentsOf: url, options: .mappedIfSafe) }
-            return body.count == found.stored.bodySize ? body : nil
+            var body: Data?
+            if found.stored.bodySize <= Self.readLimit {
+                body = try await bodies.value(forKey: key)
+            } else if let url = try await bodies.fileURL(forKey: key) {
+                body = try await offload { try Data(contentsOf: url, options: .mappedIfSafe) }
+            }
+            return body?.count == found.stored.bodySize ? body : nil
         } catch {
             count { $0.failures += 1 }
             return nil

@@ -56,7 +56,7 @@ public final class HTTPCache: Sendable {
     ) async throws {
         for (option, number) in [
             ("bodyLimit", options.bodyLimit), ("fieldLimit", options.fieldLimit),
-            ("variantLimit", options.variantLimit),
+            ("variantLimit", options.variantLimit), ("sizeLimit", Int(clamping: options.sizeLimit ?? 0)),
         ] where number < 0 {
             throw CacheError(
                 .invalidConfiguration, "The option `\(option)` of the HTTP cache is \(number). Use zero or more.")
@@ -110,6 +110,7 @@ public final class HTTPCache: Sendable {
         var ask = HTTPAsk(
             request: request, rules: rules, key: HTTPKeys.key(place, in: options.partition?(request)), host: place.host,
             send: send)
+        ask.invalidations = invalidationCount(ask.key)
         await lookUp(&ask)
         if let response = await served(ask) { return response }
         if rules.isOnlyIfCached { return unavailable() }
@@ -128,6 +129,7 @@ public final class HTTPCache: Sendable {
         noteInvalidation(nil)
         let count = try await records.removeAll(tagged: tag)
         try await bodies.removeAll(tagged: tag)
+        noteInvalidation(nil)
         if let failure { throw failure }
         return count
     }
@@ -140,6 +142,7 @@ public final class HTTPCache: Sendable {
         noteInvalidation(nil)
         try await records.removeAll()
         try await bodies.removeAll()
+        noteInvalidation(nil)
         if let failure { throw failure }
     }
 
@@ -156,6 +159,7 @@ public final class HTTPCache: Sendable {
         noteInvalidation(key)
         try await records.removeAll(tagged: "url:\(key)")
         try await bodies.removeAll(tagged: "url:\(key)")
+        noteInvalidation(key)
         if let failure { throw failure }
     }
 
@@ -177,6 +181,8 @@ public final class HTTPCache: Sendable {
     private func stripe(_ key: String) -> Int { Int(truncatingIfNeeded: key.hashValue & 255) }
 
     /// Notes that a key or everything is removed: what was asked for before is not stored, and not for those who ask from now on.
+    ///
+    /// It is noted again once it is done, for those who have found in the meantime what was still there.
     private func noteInvalidation(_ key: String?) {
         let places = key.map { [stripe($0)] } ?? Array(0..<256)
         invalidations.withLock { for place in places { $0[place] += 1 } }
@@ -273,6 +279,8 @@ struct HTTPAsk: Sendable {
     var reason = "uri-miss"
     /// A Boolean value that indicates whether it counts as nothing in the statistics.
     var isQuiet = false
+    /// How often something like it was removed before it looked for what is stored.
+    var invalidations = 0
     let send: Send
 
     var tags: Set<String> { ["host:\(host)", "url:\(key)"] }

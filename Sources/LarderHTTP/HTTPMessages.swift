@@ -152,8 +152,8 @@ enum FieldList {
     }
 
     /// Returns fields in which a field has one value.
-    static func setting(_ name: String, to value: String?, in fields: [(String, String)]) -> [(String, String)] {
-        removing([name], from: fields) + (value.map { [(name, $0)] } ?? [])
+    static func setting(_ name: String, to value: String, in fields: [(String, String)]) -> [(String, String)] {
+        removing([name], from: fields) + [(name, value)]
     }
 
     /// The fields of one connection, which are never stored.

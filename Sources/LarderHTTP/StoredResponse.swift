@@ -39,6 +39,13 @@ struct StoredResponse: Codable, Sendable {
         (body, bodyNumber, bodySize) = (Data(), nil, 0)
     }
 
+    /// A Boolean value that indicates whether its numbers are such as this cache stores: another program may have written it.
+    var isSound: Bool {
+        let moments = 0...Int64(1) << 53
+        return moments.contains(policy.lifetime) && moments.contains(policy.initialAge) && moments.contains(requestedAt)
+            && moments.contains(receivedAt) && bodySize >= 0 && (bodyNumber != nil || body.count == bodySize)
+    }
+
     var fields: [(String, String)] {
         get { zip(names, values).map { ($0, $1) } }
         set { (names, values) = (newValue.map(\.0), newValue.map(\.1)) }
@@ -92,8 +99,8 @@ struct ResponseRules {
     /// Returns whether a response to a request may be stored, section 3 of RFC 9111.
     func isStorable(_ request: HTTPRequest) -> Bool {
         let status = response.status
-        // A part of a body is passed on. So is an interim answer.
-        if status < 200 || status == 206 || status == 304 { return false }
+        // A part of a body is passed on. So is an interim answer, and one to a condition.
+        if status < 200 || [206, 304, 412].contains(status) { return false }
         if control.has("must-understand") {
             if !Self.understood.contains(status) { return false }
         } else if control.has("no-store") {

@@ -45,6 +45,92 @@ struct HTTPRequestTests {
         #expect(bench.http.statistics.stale == 2)
     }
 
+    @Test func `what has to be asked for each time is asked for by each that waits`() async throws {
+        for (directive, count) in [("no-cache", 3), ("max-age=0, must-revalidate", 3), ("max-age=60", 1)] {
+            let bench = try await HTTPBench(HTTPOptions(isShared: true))
+            let (asked, gate) = (Counter(), LoadGate())
+            @Sendable func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+                asked.increment()
+                try await gate.waitInTask()
+                let body = Data((request.field("Cookie") ?? "").utf8)
+                return HTTPResponse(status: 200, fields: [("Cache-Control", directive), ("ETag", "\"a\"")], body: body)
+            }
+            let url = try #require(URL(string: "https://example.org/account"))
+            let responses = (0..<3).map { user in
+                Task {
+                    try await bench.http.response(
+                        for: HTTPRequest(url, fields: [("Cookie", "\(user)")]), send: send)
+                }
+            }
+            try await Waiting.until { asked.value == 1 }
+            gate.open()
+            var bodies: Set<Data> = []
+            for response in responses { bodies.insert(try await response.value.body) }
+            #expect(asked.value == count && bodies.count == count, "\(directive)")
+        }
+    }
+
+    @Test func `a client that asks the cache for what it is to answer waits for nobody`() async throws {
+        let bench = try await HTTPBench()
+        let url = try #require(URL(string: "https://example.org/a"))
+        let response = try await bench.http.response(for: HTTPRequest(url)) { request in
+            try await bench.http.response(for: request) { _ in
+                HTTPResponse(status: 200, fields: [("Cache-Control", "max-age=60")], body: Data("end".utf8))
+            }
+        }
+        #expect(response.body == Data("end".utf8))
+    }
+
+    @Test func `what was removed while another request was on its way does not come back`() async throws {
+        let calls = Counter()
+        let bench = try await HTTPBench(
+            HTTPOptions(partition: { _ in
+                calls.increment()
+                return ""
+            }))
+        bench.answer(200, [("Cache-Control", "max-age=1"), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")], "old")
+        _ = try await bench.get()
+        bench.wait(10)
+        let url = try #require(URL(string: "https://example.org/page"))
+        let (gate, conditions) = (LoadGate(), Locked<[String?]>([]))
+        @Sendable func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+            conditions.change { $0.append(request.field("If-Modified-Since")) }
+            if conditions.value.count == 1 { try await gate.waitInTask() }
+            let fields = [("Cache-Control", "max-age=60"), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+            if request.field("If-Modified-Since") != nil {
+                return HTTPResponse(status: 304, fields: fields, body: Data())
+            }
+            return HTTPResponse(status: 200, fields: fields, body: Data("new".utf8))
+        }
+        let first = Task { try await bench.http.response(for: HTTPRequest(url), send: send) }
+        try await Waiting.until { conditions.value.count == 1 }
+        let second = Task { try await bench.http.response(for: HTTPRequest(url), send: send) }
+        try await Waiting.until { calls.value == 3 }
+        try await bench.http.remove(HTTPRequest(url))
+        gate.open()
+        _ = try await first.value
+        #expect(try await second.value.body == Data("new".utf8))
+        #expect(try await bench.get().text == "new" && conditions.value.count == 2)
+    }
+
+    @Test func `an answer to a condition of the request is for that request alone`() async throws {
+        let bench = try await HTTPBench()
+        bench.answer(412, [("Cache-Control", "max-age=60")], "no")
+        bench.answer(200, [("Cache-Control", "max-age=60")], "yes")
+        #expect(try await bench.get("/page", [("If-Match", "\"old\"")]).status == 412)
+        #expect(try await bench.get().text == "yes")
+    }
+
+    @Test func `of two directives the stricter one holds`() async throws {
+        let bench = try await HTTPBench(HTTPOptions(isShared: true))
+        bench.answer(200, [("Cache-Control", "private=\"X-Id\""), ("Cache-Control", "private, max-age=60")], "one")
+        bench.answer(200, [("Cache-Control", "no-cache=\"X-Id\", no-cache, max-age=60"), ("ETag", "\"a\"")], "two")
+        bench.answer(304, [("ETag", "\"a\"")])
+        #expect(try await bench.get().text == "one")
+        #expect(try await bench.get().text == "two")
+        #expect(try await bench.get().text == "two" && bench.sent == 3)
+    }
+
     @Test func `what must be revalidated is never served stale`() async throws {
         for directive in ["must-revalidate", "no-cache"] {
             let bench = try await HTTPBench(HTTPOptions(staleIfError: .seconds(1000)))
