@@ -32,7 +32,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     deinit {
         node.stop()
-        if !node.isStoring { return place.leave() }
+        // A load of a generator goes on, and would store what another process may have changed.
+        if !node.isStoring && !node.cache.isGenerating { return place.leave() }
         Task { [node, place] in
             await node.close()
             place.leave()

@@ -448,9 +448,14 @@ extension SharedNode {
     }
 
     private func local(_ result: Generated<Value>) -> Generated<Value> {
-        guard options.localMaxAge != nil, case .value(let value, var attributes) = result.outcome else { return result }
-        attributes.maxAge = local(attributes.maxAge)
-        return Generated(outcome: .value(value, attributes))
+        if options.localMaxAge == nil { return result }
+        switch result.outcome {
+        case .value(let value, var attributes):
+            attributes.maxAge = local(attributes.maxAge)
+            return Generated(outcome: .value(value, attributes))
+        case .absent(let age): return Generated(outcome: .absent(local(age)))
+        default: return result
+        }
     }
 
     // MARK: Waiting

@@ -47,7 +47,9 @@ extension SharedNode {
             var isTold = false
             do {
                 let action = work == .store ? "store in the tier" : "remove from the tier"
-                if tier.isAvailable {
+                // A removal that is told later would delete what is stored now.
+                let waits = work == .store && state.withLock { !$0.pending.isEmpty }
+                if tier.isAvailable, waits ? await calling("remove from the tier", nil, .remove, send) != nil : true {
                     isTold = await calling(action, keys?.count == 1 ? keys?[0] : nil, work, tell) != nil
                 }
                 if !isTold { try await pend(removals) }

@@ -16,6 +16,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// What its generators know of the time for which expired copies are kept.
     let staleWindow = StaleWindow()
     private let follower = Mutex<Task<Void, Never>?>(nil)
+    /// The last task that tells the tier of removals.
+    private let sender = Mutex<Task<Void, any Error>?>(nil)
     /// How many times another process had shared the file when this node began.
     private let losses: Int
 
@@ -24,9 +26,11 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     /// Waits before another attempt, for twice as long as before the last one, but not exactly: many nodes that lost one tier do not
     /// come back at one moment.
-    private static func pause(_ time: inout Duration) async {
-        await SharedClock.pause(time * Double.random(in: 0.5...1))
-        time = min(time * 2, pauses.upperBound)
+    private static func pause(_ time: inout Duration) async { await SharedClock.pause(longer(&time)) }
+
+    private static func longer(_ time: inout Duration) -> Duration {
+        defer { time = min(time * 2, pauses.upperBound) }
+        return time * Double.random(in: 0.5...1)
     }
 
     /// The number of removals that are sent at once.
@@ -317,12 +321,29 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 noteRefusal(error, of: .remove)
                 if Self.isEnd(error) { stop() }
             }
-            await Self.pause(&pause)
+            // A call that closes the node waits for this task.
+            let end = SharedClock.now + Self.longer(&pause)
+            while !isClosed, SharedClock.now < end {
+                await SharedClock.pause(min(end - SharedClock.now, .milliseconds(50)))
+            }
         }
     }
 
+    /// Tells the tier what is pending, after those that do so already.
+    func send() async throws {
+        let task = sender.withLock { last in
+            let task = Task { [last] in
+                _ = await last?.result
+                try await self.sendAll()
+            }
+            last = task
+            return task
+        }
+        try await task.value
+    }
+
     /// Tells the tier what is pending, and then removes the copies here: what was set in the meantime is on no other node.
-    private func send() async throws {
+    private func sendAll() async throws {
         while true {
             let (batch, told) = state.withLock { state in
                 (

@@ -130,6 +130,24 @@ struct SharedCacheTests {
         for load in loads { #expect(try await load.value.count == 3) }
     }
 
+    @Test func `a node without its tier knows for no longer than it may that there is no value`() async throws {
+        let tiers = MemorySharedTier.nodes(1, clock)
+        var options = TestNode.options
+        options.localMaxAge = .seconds(5)
+        let node = try await TestNode(tiers[0], on: TemporaryStore(clock: clock), options: options)
+        let loads = Counter()
+        let load: @Sendable (String, CacheEntry<String, String>?) async throws -> Generated<String> = { _, _ in
+            loads.increment()
+            return .none(for: .hours(1))
+        }
+        _ = try await node.shared.value(forKey: "a", generate: load)
+        tiers[0].isAvailable = false
+        clock.advance(by: .seconds(4))
+        #expect(try await node.shared.value(forKey: "a", generate: load) == nil && loads.value == 1)
+        clock.advance(by: .seconds(2))
+        #expect(try await node.shared.value(forKey: "a", generate: load) == nil && loads.value == 2)
+    }
+
     @Test func `that there is no value is known to the others, for its time`() async throws {
         let nodes = try await nodes(2)
         let loads = Counter()

@@ -277,13 +277,35 @@ struct SharedInterleavingTests {
         try await a.shared.setValue("first", forKey: "a")
         try await Waiting.until { hold.hasCome.isOpen }
         // Noted behind the copy of what is sent now.
+        tiers[0].isAvailable = false
         try await a.shared.setValue("second", forKey: "a")
+        tiers[0].isAvailable = true
         let count = a.tier.count(of: .remove)
         hold.goesOn.open()
         try await Waiting.until { a.shared.statistics.pendingRemovals == 0 }
         #expect(a.tier.count(of: .remove) == count + 1)
         try await Waiting.until { try a.notes().keys.allSatisfy { $0 == 0 } }
         try await expectAgreement("a", a, b)
+    }
+
+    @Test func `a value that is set while a removal is sent is stored after it`() async throws {
+        let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
+        try await a.shared.setValue("first", forKey: "a")
+        let (hold, calls) = (Hold(), Counter())
+        a.tier.before(.remove) {
+            calls.increment()
+            if calls.value == 1 { throw GatedTier.Fault() }
+            try await hold.step()
+        }
+        #expect(try await a.shared.removeValue(forKey: "a") == .pending)
+        try await Waiting.until { hold.hasCome.isOpen }
+        let set = Task { try await a.shared.setValue("second", forKey: "a") }
+        hold.goesOn.open()
+        try await set.value
+        try await Waiting.until { a.shared.statistics.pendingRemovals == 0 }
+        #expect(try await a.inTier("a") == "second")
+        #expect(try await a.get("a") == "second")
+        try await Waiting.asking { try await b.get("a") == "second" }
     }
 
     // MARK: Kills
