@@ -126,7 +126,8 @@ final class RedisCalls: Sendable {
         let replies = try await sending { try await link.call(commands, on: connection, isBounded: true) }
         guard case .array(let facts?) = replies[keys.count], case .array(let time?) = replies[keys.count + 1],
             time.count == 2, let seconds = time[0].text.flatMap({ Int64($0) }),
-            let microseconds = time[1].text.flatMap({ Int64($0) })
+            let microseconds = time[1].text.flatMap({ Int64($0) }), Self.isMoment(seconds),
+            (0..<1_000_000).contains(microseconds)
         else { return keys.map { _ in nil } }
         let now = seconds * 1000 + microseconds / 1000
         return replies.prefix(keys.count).map { reply in
@@ -204,6 +205,9 @@ final class RedisCalls: Sendable {
     /// The days since 1970.
     private static var today: Int { SharedClock.today }
 
+    /// Returns whether a server's clock can show seconds since 1970.
+    private static func isMoment(_ seconds: Int64) -> Bool { (0..<1 << 40).contains(seconds) }
+
     /// Deletes all that the server has of caches that no node has used for some days, and returns their number.
     func prune(unusedFor limit: Int) async throws -> Int {
         guard link.isAvailable else { throw unavailable() }
@@ -214,14 +218,15 @@ final class RedisCalls: Sendable {
                 }
                 let spaces = stride(from: 0, to: uses.count - 1, by: 2).compactMap { place in
                     uses[place].text.flatMap { name in
-                        uses[place + 1].text.flatMap { Int($0) }.map { (name: name, day: $0) }
+                        uses[place + 1].text.flatMap { Int64($0) }.map { (name: name, day: $0) }
                     }
                 }
                 guard case .array(let time?) = try await link.call(Self.words(["TIME"])),
-                    let now = time.first?.text.flatMap({ Int($0) })
+                    let now = time.first?.text.flatMap({ Int64($0) }), Self.isMoment(now)
                 else { throw RedisTier.Failure(description: "The server has given a reply of another kind.") }
                 // By the clock that has written the days.
-                let unused = spaces.filter { $0.day + limit < now / 86_400 }.map { $0.name }
+                let first = now / 86_400 - Int64(max(0, min(limit, 1 << 30)))
+                let unused = spaces.filter { $0.day < first }.map { $0.name }
                 for name in unused { try await deleteEntries(of: name) }
                 try await delete(unused)
                 return unused.count
