@@ -150,9 +150,9 @@ extension Store {
         }
         struct Changed: Error {}
         let copy = StoreCopy(path: target, syncs: true) { try FileSystem.makeReadable($0) }
+        var reader = try source.file.openReader(of: source, asNewest: false)
+        let version = try reader.dataVersion()
         do {
-            var reader = try source.file.openReader(of: source, asNewest: false)
-            let version = try reader.dataVersion()
             try copy.make(from: source.path) { unfinished in
                 try FileSystem.makeFile(unfinished)
                 try reader.copy(into: unfinished)
@@ -165,7 +165,10 @@ extension Store {
                 if try reader.dataVersion() != version || !source.isInPlace() { throw Changed() }
             }
             return true
-        } catch is Changed {
+        } catch {
+            // A file that was displaced in the meantime may be gone, or have other bytes.
+            let isChanged = try error is Changed || reader.dataVersion() != version
+            if !isChanged { throw error }
             if isLast { throw StoreError(.busy, "The store was written to while it was copied. Try again.") }
             return false
         }
