@@ -312,9 +312,6 @@ final class SweepTimer: Sendable {
         (self.timekeeper, pause) = (timekeeper, min(max(age / 16, 1000), 60_000))
     }
 
-    /// A Boolean value that indicates whether the timer waits.
-    var isArmed: Bool { due.load(ordering: .relaxed) < .max }
-
     /// Returns whether the timer has to wait for a moment before the one for which it waits.
     func isNews(_ end: Int64) -> Bool {
         max(end.addingSaturated(1), earliest.load(ordering: .relaxed)) < due.load(ordering: .relaxed)
