@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help install release-check release-store setup strace census demo test quick check format lint build tests prose release apple apple-sqlite ios apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
+.PHONY: help install release-check release-store setup strace census demo test quick check format lint build tests prose release apple apple-sqlite ios apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis dockerfile bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -201,6 +201,11 @@ release-check: setup
 # Once for each release, before it: the store that later releases have to read.
 release-store: setup
 	LARDER_RELEASE_STORE=1 .ci/quick ReleasedStoreTests
+
+## Work on it: make dockerfile        builds and runs a server by Examples/Docker/Dockerfile, without Docker, on Debian as root
+dockerfile: setup
+	@command -v debootstrap >/dev/null || .ci/setup debootstrap
+	Examples/Docker/try
 
 ## Work on it: make docs              the documentation as pages that open from disk. Warnings and broken links are errors
 docs: setup

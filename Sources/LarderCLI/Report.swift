@@ -206,7 +206,7 @@ private struct Report {
         .tiles b{color:var(--ink)}table{border-collapse:collapse;font-size:.8rem;display:block;overflow-x:auto}
         th,td{text-align:left;padding:.15rem .8rem .15rem 0;border-bottom:1px solid var(--line);white-space:nowrap}
         td:last-child{white-space:normal;overflow-wrap:break-word;min-width:5rem}
-        .pair{display:grid;grid-template-columns:1fr 1fr;gap:1.5rem}@media(max-width:600px){.pair{grid-template-columns:1fr}}
+        .pair{display:grid;grid-template-columns:1fr 1fr;gap:1.5rem}@media(max-width:600px){.pair{grid-template-columns:1fr}section>svg text{font-size:17px}}
         svg{width:100%;height:auto;overflow:visible}text{font:9px system-ui,sans-serif;fill:var(--soft)}
         .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:#7a5cc8}.c3{fill:#2f9e77}.c4{fill:#c2405f}.c5{fill:#8a8a8e}
         .axis{fill:none;stroke:var(--line)}.line{fill:none;stroke:var(--c0);stroke-width:2}code{font-size:.85em}

@@ -291,20 +291,22 @@ package enum FileName {
         let dot = hasExtension ? scalars.lastIndex(of: ".") ?? scalars.endIndex : scalars.endIndex
         let (head, end) = (clean(scalars[..<dot], limit: 160), clean(scalars[dot...].dropFirst(), limit: 32))
         var digits = ""
-        repeat { digits = String((0..<digitCount).map { _ in alphabet[Int.random(in: 0..<36)] }) } while !isOwn(digits)
+        // Numbers of thirteen and of seven digits.
+        repeat {
+            digits =
+                String(UInt64.random(in: 4_738_381_338_321_616_896 ... .max), radix: 36)
+                + String(UInt64.random(in: 2_176_782_336..<78_364_164_096), radix: 36)
+        } while !isOwn(digits)
         return (head.isEmpty ? "" : head + "-") + digits + (end.isEmpty ? "" : "." + end)
     }
 
-    private static let digitCount = 20
-    private static let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyz")
-
     /// Returns whether a name has random digits where ``new(_:hasExtension:)`` puts them: the file is a store's, and no other program's.
     ///
-    /// The first stores had up to two digits less.
+    /// There are twenty. The first stores had up to two less.
     package static func isOwn(_ name: String) -> Bool {
         func ends(_ stem: Substring) -> Bool {
             let digits = stem[(stem.lastIndex(of: "-").map { stem.index(after: $0) } ?? stem.startIndex)...].utf8
-            return (digitCount - 2...digitCount).contains(digits.count)
+            return (18...20).contains(digits.count)
                 && digits.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
                 && digits.contains { $0 < 58 } && digits.contains { $0 > 96 }
         }
