@@ -456,8 +456,7 @@ struct RedisTierTests {
     }
 
     @Test func `a server in cluster mode is refused with a sentence`() async throws {
-        let bus = ["--cluster-port", "\(try RealServer.freePort())"]  // The usual one may be that of a connection.
-        let server = try RealServer(options: ["--save", "", "--cluster-enabled", "yes"] + bus)
+        let server = try RealServer(options: ["--cluster-enabled", "yes", "--cluster-port", "\(RealServer.freePort())"])
         let tier = RedisTier(url: server.url, prefix: "test", timeout: .seconds(120))
         try await Waiting.until { tier.failure?.contains("part of a cluster") == true }
         #expect(!tier.isAvailable)
