@@ -7,7 +7,7 @@ internal import Larder
 actor BodyTee {
     private let parts: AsyncThrowingStream<Data, any Error>
     private let limit: Int
-    private let file = BodyFile.newURL
+    private let file = BodyFile()
     private var size = 0
     private var isOpen = true
     private var isReading = false
@@ -22,8 +22,6 @@ actor BodyTee {
     ) {
         (self.parts, self.limit, self.keep) = (parts, limit, keep)
     }
-
-    deinit { unlink(file.path) }
 
     /// Returns the next part, which is kept too; nil at the end of the body.
     func next() async throws -> Data? {
@@ -45,7 +43,9 @@ actor BodyTee {
 
     private func append(_ part: Data) async {
         guard isOpen, !part.isEmpty else { return }
-        let (path, flags) = (file.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (size == 0 ? O_CREAT | O_EXCL : O_APPEND))
+        let (path, flags) = (
+            file.url.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (size == 0 ? O_CREAT | O_EXCL : O_APPEND)
+        )
         size += part.count
         if size > limit { return abandon() }
         let isWritten = await offload {
@@ -64,7 +64,7 @@ actor BodyTee {
     private func end() async {
         guard isOpen else { return }
         isOpen = false
-        await keep(size == 0 ? .bytes(Data()) : .file(file, size: size))
+        await keep(size == 0 ? .bytes(Data()) : .file(file.url, size: size))
     }
 
     private func abandon() { isOpen = false }
@@ -72,17 +72,37 @@ actor BodyTee {
 
 /// A body that is written to a file of its own, which is deleted unless it was moved.
 final class BodyFile: Sendable {
-    let url = BodyFile.newURL
+    private static let prefix = "larder-body-"
 
-    /// Where no file is yet.
-    static var newURL: URL {
-        FileManager.default.temporaryDirectory.appendingPathComponent("larder-body-\(getpid())-\(UUID().uuidString)")
-    }
+    let url = FileManager.default.temporaryDirectory
+        .appendingPathComponent("\(prefix)\(getpid())-\(UUID().uuidString)")
 
-    init(_ bytes: Data) async throws {
+    /// Creates no file yet.
+    init() {}
+
+    convenience init(_ bytes: Data) async throws {
+        self.init()
         let url = url
         try await offload { try bytes.write(to: url, options: .withoutOverwriting) }
     }
 
     deinit { unlink(url.path) }
+
+    /// Deletes what processes have left that were killed: files to which nobody has written for a day.
+    static func deleteLeft() async {
+        await offload {
+            let folder = FileManager.default.temporaryDirectory
+            do {
+                for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+                where name.hasPrefix(prefix) {
+                    let file = folder.appendingPathComponent(name)
+                    let written =
+                        try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date
+                    if let written, written.timeIntervalSinceNow < -86_400 { unlink(file.path) }
+                }
+            } catch {
+                // Another process may delete it too.
+            }
+        }
+    }
 }

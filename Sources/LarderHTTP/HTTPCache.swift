@@ -62,6 +62,7 @@ public final class HTTPCache: Sendable {
                 .invalidConfiguration, "The option `\(option)` of the HTTP cache is \(number). Use zero or more.")
         }
         self.options = options
+        await BodyFile.deleteLeft()
         let kind = ([options.isShared ? "shared" : "private"] + options.targetedFields).joined(separator: " ")
             .lowercased()
         let disk = DiskLimits(sizeLimit: options.sizeLimit.map { $0 / 2 })

@@ -56,6 +56,21 @@ struct BodyTests {
         #expect(try bodies.count == 0)
     }
 
+    @Test func `the file of a body that a killed process has left is deleted after a day`() async throws {
+        let (manager, folder) = (FileManager.default, FileManager.default.temporaryDirectory)
+        let (old, young) = (
+            folder.appendingPathComponent("larder-body-1-old-\(UUID())"),
+            folder.appendingPathComponent("larder-body-1-young-\(UUID())")
+        )
+        for (file, age) in [(old, 90_000.0), (young, 80_000.0)] {
+            try Data("part".utf8).write(to: file)
+            try manager.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: file.path)
+        }
+        defer { do { try manager.removeItem(at: young) } catch { Issue.record(error) } }
+        _ = try await HTTPBench()
+        #expect(!manager.fileExists(atPath: old.path) && manager.fileExists(atPath: young.path))
+    }
+
     @Test func `two objects on one store serve what the other one has stored`() async throws {
         let first = try await HTTPBench()
         let second = try await HTTPCache(in: first.store.manager())
