@@ -88,7 +88,7 @@ final class BodyFile: Sendable {
 
     deinit { unlink(url.path) }
 
-    /// Deletes what processes have left that were killed: files to which nobody has written for a day.
+    /// Deletes the files of processes that were killed: those that were not written for a day.
     static func deleteLeft() async {
         await offload {
             let folder = FileManager.default.temporaryDirectory
