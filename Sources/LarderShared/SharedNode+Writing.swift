@@ -48,8 +48,10 @@ extension SharedNode {
             do {
                 let action = work == .store ? "store in the tier" : "remove from the tier"
                 // A removal that is told later would delete what is stored now.
-                let waits = work == .store && state.withLock { !$0.pending.isEmpty }
-                if tier.isAvailable, waits ? await calling("remove from the tier", nil, .remove, send) != nil : true {
+                if work == .store, tier.isAvailable, hasPending {
+                    _ = await calling("remove from the tier", nil, .remove, send)
+                }
+                if tier.isAvailable, work == .remove || !hasPending {
                     isTold = await calling(action, keys?.count == 1 ? keys?[0] : nil, work, tell) != nil
                 }
                 if !isTold { try await pend(removals) }
@@ -62,6 +64,8 @@ extension SharedNode {
             return isTold ? .everywhere : .pending
         }.value
     }
+
+    private var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
 
     private func begin(_ keys: [Data]?) throws(CacheError) -> Int {
         let operation = state.withLock { $0.isClosed ? nil : $0.begin(keys) }

@@ -16,7 +16,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// What its generators know of the time for which expired copies are kept.
     let staleWindow = StaleWindow()
     private let follower = Mutex<Task<Void, Never>?>(nil)
-    /// The last task that tells the tier of removals.
+    /// The task that tells the tier of removals; nil if there is none.
     private let sender = Mutex<Task<Void, any Error>?>(nil)
     /// How many times another process had shared the file when this node began.
     private let losses: Int
@@ -329,14 +329,15 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         }
     }
 
-    /// Tells the tier what is pending, after those that do so already.
+    /// Tells the tier what is pending, with the task that does so already if there is one.
     func send() async throws {
-        let task = sender.withLock { last in
-            let task = Task { [last] in
-                _ = await last?.result
+        let task = sender.withLock { running in
+            if let running { return running }
+            let task = Task {
+                defer { self.sender.withLock { $0 = nil } }
                 try await self.sendAll()
             }
-            last = task
+            running = task
             return task
         }
         try await task.value
