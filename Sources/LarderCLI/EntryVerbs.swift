@@ -165,7 +165,7 @@ private func listTop(_ cache: OpenedCache, _ arguments: Arguments) throws {
             expiry(of: header, cache.now), header.file == nil ? "row" : "file", header.key.text(arguments))
         return true
     }
-    if !arguments.has("--json") { try table.print(orSay: "The cache is empty.") }
+    if !arguments.has("--json") { try table.print(orSay: rest > 0 ? "The cache is empty." : nil) }
 }
 
 private func expiry(of header: EntryHeader, _ now: Int64) -> String {

@@ -26,6 +26,7 @@ let listVerbs = [
 private func listStores(_ arguments: Arguments) throws {
     let folder = try OpenedStore.cachesFolder()
     var table = Table("STORE", " SIZE", " CACHES", " ENTRIES", "OPENED", "PATH")
+    var nothing: String? = "There is no store in \(Text.escaped(folder))."
     for name in OpenedStore.names(in: folder) where name.hasSuffix(".sqlite") {
         let path = folder + "/" + name
         do {
@@ -45,12 +46,15 @@ private func listStores(_ arguments: Arguments) throws {
                 opened.map { Text.ago($0, store.now) } ?? "never", Text.escaped(path))
         } catch let error as StoreError {
             // A file of another program is none of ours.
-            if error.code != .foreignFile { Output.complain("\(path): \(error.message)") }
+            if error.code == .foreignFile { continue }
+            nothing = nil
+            Output.complain("\(path): \(error.message)")
         } catch let failure as Failure {
+            nothing = nil
             Output.complain(failure.message)
         }
     }
-    if !arguments.has("--json") { try table.print(orSay: "There is no store in \(Text.escaped(folder)).") }
+    if !arguments.has("--json") { try table.print(orSay: nothing) }
 }
 
 private func listCaches(_ store: OpenedStore, _ arguments: Arguments) throws {

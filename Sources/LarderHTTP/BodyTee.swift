@@ -91,17 +91,18 @@ final class BodyFile: Sendable {
     /// Deletes the files of processes that were killed: those that were not written for a day.
     static func deleteLeft() async {
         await offload {
-            let folder = FileManager.default.temporaryDirectory
-            do {
-                for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
-                where name.hasPrefix(prefix) {
-                    let file = folder.appendingPathComponent(name)
-                    let written =
-                        try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date
-                    if let written, written.timeIntervalSinceNow < -86_400 { unlink(file.path) }
+            let (manager, folder) = (FileManager.default, FileManager.default.temporaryDirectory)
+            func names() -> [String] {
+                do { return try manager.contentsOfDirectory(atPath: folder.path) } catch { return [] }
+            }
+            for name in names() where name.hasPrefix(prefix) {
+                let file = folder.appendingPathComponent(name).path
+                do {
+                    let written = try manager.attributesOfItem(atPath: file)[.modificationDate] as? Date
+                    if let written, written.timeIntervalSinceNow < -86_400 { unlink(file) }
+                } catch {
+                    // It has gone in the meantime.
                 }
-            } catch {
-                // Another process may delete it too.
             }
         }
     }

@@ -7,7 +7,7 @@ extension HTTPCache {
     /// Returns the answer of the origin, or of another request for the same URL that is on its way.
     func forwarded(_ ask: HTTPAsk) async throws -> HTTPResponse {
         // A client that asks the cache, as for a redirection, may ask for what it is to answer itself: it waits for nobody.
-        guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache && !Self.isInClient else {
+        guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache && !isInClient else {
             return try await askOrigin(ask, nil)
         }
         while true {
@@ -27,7 +27,7 @@ extension HTTPCache {
                 switch try await fetch.outcome() {
                 case .made(let made):
                     // What each use has to be asked for is asked for by each.
-                    if fits(made, ask), ask.rules.use(of: made.stored, at: now) == .fresh,
+                    if fits(made, ask), ask.rules.use(of: made.stored, at: now) != .no,
                         let response = await answer(ask.request, made, "fwd=\(ask.reason)", "collapsed")
                     {
                         count { $0.collapsed += 1 }
@@ -70,13 +70,13 @@ extension HTTPCache {
     ///
     /// - Parameter fetch: What others wait for; nil if its answer is for this request alone.
     func askOrigin(_ asked: HTTPAsk, _ fetch: HTTPFetch?) async throws -> HTTPResponse {
-        let (ask, invalidations) = current(asked)
+        let ask = await current(asked)
         let request = ask.request
         let isConditional =
             ask.found?.stored.hasValidator == true && request.method == "GET" && request.field("Range") == nil
         var sent = request
         if isConditional, let stored = ask.found?.stored { sent.fields = HTTPCall.conditional(request, stored) }
-        var moment = Moment(requested: now, received: 0, invalidations: invalidations)
+        var moment = Moment(requested: now, received: 0, invalidations: ask.invalidations)
         var response: HTTPResponse
         do {
             response = try await send(sent, ask)
@@ -109,19 +109,23 @@ extension HTTPCache {
         return await stored(response, ask, moment, fetch)
     }
 
-    /// A Boolean value that indicates whether the task is the client of a cache.
-    @TaskLocal private static var isInClient = false
+    /// The caches whose client the task is.
+    @TaskLocal private static var clients: Set<ObjectIdentifier> = []
+
+    private var isInClient: Bool { Self.clients.contains(ObjectIdentifier(self)) }
 
     private func send(_ request: HTTPRequest, _ ask: HTTPAsk) async throws -> HTTPResponse {
-        try await Self.$isInClient.withValue(true) { try await ask.send(request) }
+        try await Self.$clients.withValue(Self.clients.union([ObjectIdentifier(self)])) { try await ask.send(request) }
     }
 
-    /// Returns a request without what it has found if that may have been removed since, and how often something like it was removed.
-    private func current(_ ask: HTTPAsk) -> (HTTPAsk, invalidations: Int) {
+    /// Returns a request with what is stored now, if what it has found may have been removed since.
+    private func current(_ ask: HTTPAsk) async -> HTTPAsk {
         let invalidations = invalidationCount(ask.key)
+        if invalidations == ask.invalidations { return ask }
         var ask = ask
-        if invalidations != ask.invalidations { ask.found = nil }
-        return (ask, invalidations)
+        (ask.invalidations, ask.found, ask.reason) = (invalidations, nil, "uri-miss")
+        await lookUp(&ask)
+        return ask
     }
 
     /// Stores a response if that is allowed, and returns it with what was done.
@@ -157,7 +161,7 @@ extension HTTPCache {
 
     /// Returns a response that is not fresh, if the request and the response allow it where the origin fails.
     private func staleAnswer(_ ask: HTTPAsk) async -> HTTPResponse? {
-        guard let found = current(ask).0.found,
+        guard let found = await current(ask).found,
             ask.rules.allowsStaleIfError(found.stored, at: now, options.staleIfError),
             let answer = await answer(ask.request, found, "fwd=stale", "detail=\"stale-if-error\"")
         else { return nil }

@@ -221,7 +221,7 @@ extension HTTPCache {
             var record = try transaction.record(key, in: records) ?? StoredRecord()
             let old = made.names.isEmpty ? record.response : try transaction.record(made.key, in: records)?.response
             // A body may have come slowly.
-            if let old, old.requestedAt > stored.requestedAt, !old.isAhead(of: stored.receivedAt) {
+            if let old, old.isSound, old.requestedAt > stored.requestedAt, !old.isAhead(of: stored.receivedAt) {
                 return (false, nil)
             }
             let replaced = old?.bodyNumber == stored.bodyNumber ? nil : old

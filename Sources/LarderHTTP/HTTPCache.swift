@@ -93,7 +93,7 @@ public final class HTTPCache: Sendable {
 
     /// Returns the response to a request: from the cache if it may be served, or else from the client.
     ///
-    /// Many requests for one URL at once are one for the client, if the response is fresh. `Cache-Status` says what the cache has done.
+    /// Many requests for one URL at once are one for the client, if its response may be served. `Cache-Status` says what the cache has done.
     ///
     /// - Parameters:
     ///   - request: The request.

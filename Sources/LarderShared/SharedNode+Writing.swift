@@ -47,11 +47,7 @@ extension SharedNode {
             var isTold = false
             do {
                 let action = work == .store ? "store in the tier" : "remove from the tier"
-                // A removal that is told later would delete what is stored now.
-                if work == .store, tier.isAvailable, hasPending {
-                    _ = await calling("remove from the tier", nil, .remove, send)
-                }
-                if tier.isAvailable, work == .remove || !hasPending {
+                if tier.isAvailable, work == .store ? await tellsEarlierRemovals() : true {
                     isTold = await calling(action, keys?.count == 1 ? keys?[0] : nil, work, tell) != nil
                 }
                 if !isTold { try await pend(removals) }
@@ -65,7 +61,16 @@ extension SharedNode {
         }.value
     }
 
-    private var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
+    /// Tells the tier the removals that wait, which would delete later what is stored now; returns false if that has failed.
+    private func tellsEarlierRemovals() async -> Bool {
+        let earlier = state.withLock { Set($0.pending.values) }
+        while !state.withLock({ earlier.isDisjoint(with: $0.pending.values) }) {
+            guard tier.isAvailable, await calling("remove from the tier", nil, .remove, send) != nil else {
+                return false
+            }
+        }
+        return true
+    }
 
     private func begin(_ keys: [Data]?) throws(CacheError) -> Int {
         let operation = state.withLock { $0.isClosed ? nil : $0.begin(keys) }

@@ -106,12 +106,12 @@ final class RealServer: Sendable {
         return true
     }
 
-    /// Returns a port that is free, and that the system gives to no connection.
+    /// Returns a port that is free, and that the system gives to no connection: nor 10,000 more, the port of a cluster's bus.
     ///
     /// A connection to a port where nothing listens can get this very port for itself. The server could not start again.
     static func freePort() throws -> Int {
         while true {
-            let port = Int.random(in: 15_000..<32_000)
+            let port = Int.random(in: 15_000..<22_000)
             do { return try FakeServer(on: port) { _, _ in }.port } catch is POSIXError {}
         }
     }

@@ -456,7 +456,7 @@ struct RedisTierTests {
     }
 
     @Test func `a server in cluster mode is refused with a sentence`() async throws {
-        let server = try RealServer(options: ["--cluster-enabled", "yes", "--cluster-port", "\(RealServer.freePort())"])
+        let server = try RealServer(options: ["--save", "", "--cluster-enabled", "yes"])
         let tier = RedisTier(url: server.url, prefix: "test", timeout: .seconds(120))
         try await Waiting.until { tier.failure?.contains("part of a cluster") == true }
         #expect(!tier.isAvailable)

@@ -12,13 +12,14 @@ protocol DataCaching: Sendable {
 
 struct ImageStore: DataCaching {
     let images: Cache<String, Data>
+    // Nuke expects that a call which stores returns at once.
+    let queue = DispatchQueue(label: "images")
 
     func cachedData(for key: String) -> Data? { images[key] }
     func containsData(for key: String) -> Bool { (try? images.contains(key)) ?? false }
-    // Nuke expects it to return at once.
-    func storeData(_ data: Data, for key: String) { Task { try await images.setValue(data, forKey: key) } }
-    func removeData(for key: String) { images[key] = nil }
-    func removeAll() { do { try images.removeAll() } catch { print(error) } }
+    func storeData(_ data: Data, for key: String) { queue.async { images[key] = data } }
+    func removeData(for key: String) { queue.async { images[key] = nil } }
+    func removeAll() { queue.async { do { try images.removeAll() } catch { print(error) } } }
 }
 
 /// The snippets of the guide *Move from an image cache or a database*.

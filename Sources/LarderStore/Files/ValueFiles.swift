@@ -302,11 +302,11 @@ package enum FileName {
 
     /// Returns whether a name has random digits where ``new(_:hasExtension:)`` puts them: the file is a store's, and no other program's.
     ///
-    /// There are twenty. The first stores had up to two less.
+    /// There are twenty, and some less in the names of the first stores.
     package static func isOwn(_ name: String) -> Bool {
         func ends(_ stem: Substring) -> Bool {
             let digits = stem[(stem.lastIndex(of: "-").map { stem.index(after: $0) } ?? stem.startIndex)...].utf8
-            return (18...20).contains(digits.count)
+            return (16...20).contains(digits.count)
                 && digits.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
                 && digits.contains { $0 < 58 } && digits.contains { $0 > 96 }
         }

@@ -168,9 +168,9 @@ extension Store {
         } catch {
             // A file that was displaced in the meantime may be gone, or have other bytes.
             let isChanged = try error is Changed || reader.dataVersion() != version
-            if !isChanged { throw error }
-            if isLast { throw StoreError(.busy, "The store was written to while it was copied. Try again.") }
-            return false
+            if isChanged && !isLast { return false }
+            if error is Changed { throw StoreError(.busy, "The store was written to while it was copied. Try again.") }
+            throw error
         }
     }
 }
