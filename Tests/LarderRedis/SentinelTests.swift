@@ -60,6 +60,7 @@ struct SentinelTests {
         try await Waiting.until { nodes[0].cache["a"] == nil }
         #expect(try await nodes[0].get("a") == "two")
         #expect(try await nodes[0].get("b") == nil)
+        withExtendedLifetime((second, sentinels)) {}
     }
 
     @Test func `sentinels that do not answer, or do not know the name, are named`() async throws {
