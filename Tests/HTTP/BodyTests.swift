@@ -142,6 +142,51 @@ struct BodyTests {
         #expect(try await bench.get().text == "two" && bench.sent == 2)
     }
 
+    /// A record as another program could write it.
+    private struct Record: Codable, Sendable {
+        struct Response: Codable, Sendable {
+            struct Policy: Codable, Sendable {
+                var lifetime, initialAge: Int64
+                var isAlwaysRevalidated, mustRevalidate, isImmutable, isPublic: Bool
+                var staleWhileRevalidate: Int64
+            }
+            var status: Int
+            var names, values: [String]
+            var requestedAt, receivedAt: Int64
+            var policy: Policy
+            var body: Data
+            var bodySize: Int
+        }
+        var response: Response
+        var varies: [[String]]
+    }
+
+    @Test(arguments: 0..<6)
+    func `numbers that no cache would store are a miss`(number: Int) async throws {
+        let bench = try await HTTPBench()
+        bench.answer(200, fresh)
+        bench.answer(200, fresh, "two")
+        _ = try await bench.get()
+        let foreign: Cache<String, Record> = try await bench.store.manager().cache(
+            named: "http", version: .custom("1 private"), maxAge: .unlimited)
+        for key in try await bench.keys() {
+            var record = try #require(try await foreign.value(forKey: key))
+            switch number {
+            case 0: record.response.policy.initialAge = .max
+            case 1: record.response.policy.lifetime = .min
+            case 2: record.response.receivedAt = .min
+            case 3: (record.response.requestedAt, record.response.receivedAt) = (.max, 0)
+            case 4: record.response.bodySize = 1000
+            default: record.response.bodySize = -1
+            }
+            try await foreign.setValue(record, forKey: key)
+        }
+        #expect(try await bench.get("/page", [("Range", "bytes=500-")]).text == "two")
+        bench.answer(200, fresh, "three")
+        #expect(try await bench.get().text == "three")
+        #expect(try await bench.get().text == "three" && bench.sent == 3)
+    }
+
     @Test func `a store that fails costs a request, and no answer`() async throws {
         let bench = try await HTTPBench()
         for _ in 0..<2 { bench.answer(200, fresh) }
