@@ -25,7 +25,7 @@ demo: setup
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; bin=$$(swift build --package-path Examples --show-bin-path); \
 	for run in first second; do echo; echo "The $$run run:"; TMPDIR=$$folder "$$bin/QuickStart"; done
 
-## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples, Apple's systems. 10 to 22 minutes
+## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples, Apple's systems. 6 to 22 minutes
 test: setup redis
 	@.ci/parts lint build tests examples+apple-quick
 

@@ -6,7 +6,7 @@ internal import LarderLocks
 extension HTTPCache {
     /// Returns the answer of the origin, or of another request for the same URL that is on its way.
     func forwarded(_ ask: HTTPAsk) async throws -> HTTPResponse {
-        // A client that asks the cache, as for a redirection, may ask for what it is to answer itself: it waits for nobody.
+        // A client that asks the cache, as for a redirection, would wait for the very request that it is to answer.
         guard HTTPCall.isPlain(ask.request) && !ask.rules.isNoCache && !isInClient else {
             return try await askOrigin(ask, nil)
         }
@@ -26,7 +26,7 @@ extension HTTPCache {
             case .waits(let fetch):
                 switch try await fetch.outcome() {
                 case .made(let made):
-                    // What each use has to be asked for is asked for by each.
+                    // A response that needs the origin's word for each use is asked for by each.
                     if fits(made, ask), ask.rules.use(of: made.stored, at: now) != .no,
                         let response = await answer(ask.request, made, "fwd=\(ask.reason)", "collapsed")
                     {
